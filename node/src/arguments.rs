@@ -397,6 +397,9 @@ pub(super) struct SendingArguments {
     /// a file that only its owner can read. No running program may use this key
     #[arg(long)]
     pub(super) key: PathBuf,
+    /// The most to pay for gas, in gwei: above that, the command waits or fails
+    #[arg(long, value_name = "GWEI", default_value = "300")]
+    pub(super) max_fee_cap_gwei: u64,
     /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
     #[arg(long)]
     pub(super) passphrase_file: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::operator::committee::{self, Announce, Proposal, State};
+use fastpay_node::operator::committee::{self, Announce, Payer, Proposal, State};
 use fastpay_program::console::{answer, complain};
 
 use crate::arguments::{ChangeCommand, FileArguments, NextArguments, SendingArguments, SignCommand, SigningArguments};
@@ -16,8 +16,8 @@ pub(super) fn change(command: ChangeCommand) -> Result<(), CommandError> {
     let show = |proposal: &Proposal, json| answer(if json { page(proposal) } else { proposal.to_string() });
     let sender = |config: &Path, sending: &SendingArguments| -> Result<_, CommandError> {
         let config = Config::read(config, sending.overrides.clone())?;
-        let signer = committee::read_key(&sending.key, &passphrase_source(sending.passphrase_file.clone()))?;
-        Ok((config, signer, runtime()?))
+        let key = committee::read_key(&sending.key, &passphrase_source(sending.passphrase_file.clone()))?;
+        Ok((config, Payer { key, max_fee_cap_gwei: sending.max_fee_cap_gwei }, runtime()?))
     };
     match command {
         ChangeCommand::Propose { config, proofs, terms, out, json, overrides } => {
@@ -28,20 +28,20 @@ pub(super) fn change(command: ChangeCommand) -> Result<(), CommandError> {
             Ok(show(&proposal, json)?)
         }
         ChangeCommand::Announce { next: NextArguments { config, announcement, proofs }, votes, recovery, sending } => {
-            let (config, signer, runtime) = sender(&config, &sending)?;
+            let (config, payer, runtime) = sender(&config, &sending)?;
             let what = Announce { announcement: &announcement, proofs: &proofs, votes: &votes, is_recovery: recovery };
-            let proposal = runtime.block_on(committee::announce(&config, signer, &what, &mut tell))?;
+            let proposal = runtime.block_on(committee::announce(&config, payer, &what, &mut tell))?;
             Ok(show(&proposal, sending.json)?)
         }
         ChangeCommand::Endorse { file: FileArguments { config, announcement }, sending } => {
-            let (config, signer, runtime) = sender(&config, &sending)?;
-            let proposal = runtime.block_on(committee::endorse(&config, signer, &announcement, &mut tell))?;
+            let (config, payer, runtime) = sender(&config, &sending)?;
+            let proposal = runtime.block_on(committee::endorse(&config, payer, &announcement, &mut tell))?;
             Ok(show(&proposal, sending.json)?)
         }
         ChangeCommand::Install { file: FileArguments { config, announcement }, votes, sending } => {
-            let (config, signer, runtime) = sender(&config, &sending)?;
+            let (config, payer, runtime) = sender(&config, &sending)?;
             let files = (announcement.as_path(), votes.as_slice());
-            let proposal = runtime.block_on(committee::install(&config, signer, files, &mut tell))?;
+            let proposal = runtime.block_on(committee::install(&config, payer, files, &mut tell))?;
             show(&proposal, sending.json)?;
             let is_installed = proposal.state == State::Installed;
             is_installed.then_some(()).ok_or(CommandError::NotInstalled(proposal.next))

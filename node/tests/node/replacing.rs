@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use fastpay_core::{AuthorityKeys, Digest, Epoch, PrimaryAddress};
 use fastpay_ethereum::{PrivateKeySigner, SendError};
 use fastpay_node::operator::committee::{
-    Announce, CommitteeError, CouncilReport, Proposal, State, Terms, accept, announce, endorse, install, propose,
-    read_key, sign, status,
+    Announce, CommitteeError, CouncilReport, Payer, Proposal, State, Terms, accept, announce, endorse, install,
+    propose, read_key, sign, status,
 };
 use fastpay_program::keystore::PassphraseSource;
 use fastpay_testkit::anvil::{GUARDIAN, GUARDIAN_KEY, Rotation};
@@ -73,20 +73,24 @@ impl Files {
     }
 
     async fn announce(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
-        announce(&self.scene.config, self.scene.anvil.rich_key(SENDER), &self.announcing(votes), &mut |_| ()).await
+        announce(&self.scene.config, self.payer(SENDER), &self.announcing(votes), &mut |_| ()).await
     }
 
     async fn endorse(&self, key: u32) -> Result<Proposal, CommitteeError> {
-        endorse(&self.scene.config, self.scene.anvil.rich_key(key), &self.next, &mut |_| ()).await
+        endorse(&self.scene.config, self.payer(key), &self.next, &mut |_| ()).await
     }
 
     async fn install(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
-        let key = self.scene.anvil.rich_key(SENDER);
-        install(&self.scene.config, key, (&self.next, votes), &mut |_| ()).await
+        install(&self.scene.config, self.payer(SENDER), (&self.next, votes), &mut |_| ()).await
     }
 
     async fn status(&self, votes: &[PathBuf]) -> CouncilReport {
         status(&self.scene.config, Some(&self.next), votes).await.unwrap()
+    }
+
+    /// One of the chain's rich keys pays.
+    fn payer(&self, key: u32) -> Payer {
+        Payer { key: self.scene.anvil.rich_key(key), max_fee_cap_gwei: 300 }
     }
 
     /// How many transactions a key has sent.
@@ -230,13 +234,13 @@ async fn a_command_that_was_interrupted_follows_the_transaction_that_it_has_sent
     assert_eq!(pool["pending"], "0x1", "{pool}");
     files.scene.node.repent();
     // Others cannot go on with it.
-    let other = announce(&files.scene.config, anvil.rich_key(6), &files.announcing(&signed), &mut |_| ()).await;
+    let other = announce(&files.scene.config, files.payer(6), &files.announcing(&signed), &mut |_| ()).await;
     let error = other.unwrap_err();
     assert!(matches!(&error, CommitteeError::Send(error) if matches!(**error, SendError::OtherKey { .. })), "{error}");
     let told = std::sync::Mutex::new(Vec::new());
     let mut tell = |line: String| told.lock().unwrap().push(line);
     let what = files.announcing(&signed);
-    let key = anvil.rich_key(SENDER);
+    let key = files.payer(SENDER);
     let (there, _) = tokio::join!(announce(&files.scene.config, key, &what, &mut tell), async {
         for _ in 0..20 {
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -259,6 +263,10 @@ async fn two_commands_do_not_use_one_announcement_at_a_time_and_a_damaged_file_s
     let error = files.announce(&signed).await.unwrap_err();
     assert!(matches!(&error, CommitteeError::Busy(path) if *path == files.next), "{error}");
     drop(lock);
+    let miser = Payer { max_fee_cap_gwei: 0, ..files.payer(SENDER) };
+    let error = announce(&files.scene.config, miser, &files.announcing(&signed), &mut |_| ()).await.unwrap_err();
+    let is_dear = matches!(&error, CommitteeError::Send(error) if matches!(**error, SendError::FeesTooHigh { .. }));
+    assert!(is_dear, "{error}");
     std::fs::write(files.transaction(), "{").unwrap();
     let error = files.announce(&signed).await.unwrap_err();
     assert!(matches!(&error, CommitteeError::Stored { path, .. } if *path == files.transaction()), "{error}");
@@ -290,7 +298,7 @@ async fn who_is_overtaken_by_another_sender_has_nothing_left_to_do() {
         tokio::join!(files.announce(&signed), both).0
     };
     let mut ignored = |_| ();
-    let (first, second) = tokio::join!(announce(&files.scene.config, anvil.rich_key(6), &theirs, &mut ignored), mine);
+    let (first, second) = tokio::join!(announce(&files.scene.config, files.payer(6), &theirs, &mut ignored), mine);
     assert_eq!((first.unwrap().state, second.unwrap().state), (State::Announced, State::Announced));
     assert_eq!((files.sent(SENDER).await, files.sent(6).await), (1, 1));
     assert!(!files.transaction().exists());
@@ -411,7 +419,7 @@ async fn a_recovery_is_announced_by_its_address_after_the_silence_and_is_not_end
     let (anvil, config) = (&files.scene.anvil, &files.scene.config);
     let recover = async |key: u32| {
         let what = Announce { is_recovery: true, ..files.announcing(&[]) };
-        announce(config, anvil.rich_key(key), &what, &mut |_| ()).await
+        announce(config, files.payer(key), &what, &mut |_| ()).await
     };
     files.propose(&TERMS).await.unwrap();
     let error = recover(GUARDIAN_KEY).await.unwrap_err();

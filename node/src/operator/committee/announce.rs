@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{Announcement, AuthorityName, Committee, CouncilStatement, Epoch, VerifiedContractVote};
-use fastpay_ethereum::{Call, PrivateKeySigner};
+use fastpay_ethereum::Call;
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::transaction::{Courier, Tell};
+use super::transaction::{Courier, Payer, Tell};
 use super::votes::{valid, voters, votes};
 use super::{CommitteeError, Proposal};
 use crate::authority::config::Config;
@@ -34,7 +34,7 @@ pub struct Announce<'a> {
 /// See [`CommitteeError`].
 pub async fn announce(
     config: &Config,
-    signer: PrivateKeySigner,
+    payer: Payer,
     what: &Announce<'_>,
     told: Tell<'_>,
 ) -> Result<Proposal, CommitteeError> {
@@ -43,7 +43,7 @@ pub async fn announce(
     let announcement = announcement(what.announcement, &domain)?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(what.votes)?;
-    let courier = Courier::new(&nodes, signer, what.announcement, told).await?;
+    let courier = Courier::new(&nodes, payer, what.announcement, told).await?;
     let is_done = async || Ok(nodes.clock_of(id).await?.is_some());
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use fastpay_core::CouncilStatement;
-use fastpay_ethereum::{Call, PrivateKeySigner};
+use fastpay_ethereum::Call;
 
 use super::announcement::announcement;
 use super::describe::describe;
 use super::nodes::Nodes;
-use super::transaction::{Courier, Tell};
+use super::transaction::{Courier, Payer, Tell};
 use super::{CommitteeError, Proposal};
 use crate::authority::config::Config;
 
@@ -17,16 +17,11 @@ use crate::authority::config::Config;
 ///
 /// # Errors
 /// See [`CommitteeError`].
-pub async fn endorse(
-    config: &Config,
-    signer: PrivateKeySigner,
-    file: &Path,
-    told: Tell<'_>,
-) -> Result<Proposal, CommitteeError> {
+pub async fn endorse(config: &Config, payer: Payer, file: &Path, told: Tell<'_>) -> Result<Proposal, CommitteeError> {
     let nodes = Nodes::connect(config).await?;
     let announcement = announcement(file, &nodes.domain())?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
-    let courier = Courier::new(&nodes, signer, file, told).await?;
+    let courier = Courier::new(&nodes, payer, file, told).await?;
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&[], None)).await;
     let there = read().await?;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{CouncilStatement, VerifiedContractVote};
-use fastpay_ethereum::{Call, ICouncil::ICouncilErrors, PrivateKeySigner, Revert};
+use fastpay_ethereum::{Call, ICouncil::ICouncilErrors, Revert};
 
 use super::announcement::announcement;
 use super::nodes::Nodes;
-use super::transaction::{Courier, Tell, reverted};
+use super::transaction::{Courier, Payer, Tell, reverted};
 use super::votes::{acceptances, votes};
 use super::{CommitteeError, Proposal, State};
 use crate::authority::config::Config;
@@ -20,7 +20,7 @@ use crate::authority::config::Config;
 /// See [`CommitteeError`].
 pub async fn install(
     config: &Config,
-    signer: PrivateKeySigner,
+    payer: Payer,
     (file, accepted): (&Path, &[PathBuf]),
     told: Tell<'_>,
 ) -> Result<Proposal, CommitteeError> {
@@ -28,7 +28,7 @@ pub async fn install(
     let announcement = announcement(file, &nodes.domain())?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(accepted)?;
-    let courier = Courier::new(&nodes, signer, file, told).await?;
+    let courier = Courier::new(&nodes, payer, file, told).await?;
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
     let council = nodes.agree(async |node| node.council().await).await?;

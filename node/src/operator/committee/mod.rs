@@ -64,7 +64,7 @@ pub use prove::{Proof, prove};
 pub use release::release;
 pub use sign::sign;
 pub use status::{CouncilReport, status};
-pub use transaction::{Tell, read_key};
+pub use transaction::{Payer, Tell, read_key};
 
 /// One authority's vote, in the form of the scripts that submit votes to the contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

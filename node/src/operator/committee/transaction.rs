@@ -30,6 +30,15 @@ const POLL_INTERVAL_MS: u64 = 1_000;
 /// Shows how far a transaction is.
 pub type Tell<'a> = &'a mut (dyn FnMut(String) + Send);
 
+/// Who pays for a transaction.
+#[derive(Clone, Debug)]
+pub struct Payer {
+    /// The Ethereum key.
+    pub key: PrivateKeySigner,
+    /// The highest total offer, in gwei per gas.
+    pub max_fee_cap_gwei: u64,
+}
+
 /// Reads the Ethereum key that pays for transactions: a Web3 keystore, or hexadecimal digits in a file that only its owner
 /// can read.
 ///
@@ -53,7 +62,7 @@ impl<'a> Courier<'a> {
     /// Takes the right, and follows what an earlier command has stored.
     pub(super) async fn new(
         nodes: &'a Nodes,
-        signer: PrivateKeySigner,
+        Payer { key, max_fee_cap_gwei }: Payer,
         announcement: &Path,
         told: Tell<'_>,
     ) -> Result<Self, CommitteeError> {
@@ -67,8 +76,8 @@ impl<'a> Courier<'a> {
             Err(TryLockError::WouldBlock) => return Err(CommitteeError::Busy(announcement.into())),
             Err(TryLockError::Error(error)) => return Err(unread(error)),
         }
-        let settings = SenderConfig { poll_interval_ms: POLL_INTERVAL_MS, ..SenderConfig::default() };
-        let sender = Sender::new(nodes.primary().await?, signer, settings);
+        let settings = SenderConfig { max_fee_cap_gwei, poll_interval_ms: POLL_INTERVAL_MS, ..SenderConfig::default() };
+        let sender = Sender::new(nodes.primary().await?, key, settings);
         let courier = Self { nodes, sender, path, _lock: lock };
         courier.resume(told).await?;
         Ok(courier)
