@@ -19,10 +19,8 @@ use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_
 use fastpay_program::{Clock, files, stop_signal};
 use serde::Serialize;
 
-use arguments::{
-    ArchiveCommand, Arguments, ChangeCommand, Command, CommitteeCommand, ConfigCommand, FolderArguments, InitArguments,
-    SendingArguments, WatchArguments,
-};
+use arguments::{ArchiveCommand, Arguments, Command, ConfigCommand, FolderArguments, InitArguments, WatchArguments};
+use committee::{ChangeCommand, CommitteeCommand, SendingArguments};
 use error::CommandError;
 
 fn main() -> ExitCode {

@@ -1,5 +1,7 @@
 //! The commands about the committee.
 
+mod arguments;
+
 use std::path::Path;
 
 use fastpay_node::authority::config::Config;
@@ -7,9 +9,11 @@ use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::operator::committee::{self, Announce, Payer, Proposal, State};
 use fastpay_program::console::{answer, complain};
 
-use crate::arguments::{ChangeCommand, FileArguments, NextArguments, SendingArguments, SignCommand, SigningArguments};
 use crate::error::CommandError;
 use crate::{document, page, runtime, tell, write_out};
+
+pub(crate) use arguments::{ChangeCommand, CommitteeCommand, SendingArguments};
+use arguments::{FileArguments, NextArguments, SignCommand, SigningArguments};
 
 /// A step of a new committee.
 pub(super) fn change(command: ChangeCommand) -> Result<(), CommandError> {
