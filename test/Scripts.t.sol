@@ -18,6 +18,10 @@ contract ScriptsTest is OperatorFiles {
     /// @dev Who broadcasts in a script that is given no key.
     address private constant OPERATOR = 0x1804c8AB1F12E6bbf3894d4083f33e07309d1f38;
 
+    /// @dev Of the addresses in `KnownKeys`, a word each.
+    bytes32 private constant KNOWN_KEYS_HASH =
+        0xced25480e533283eaa06e4fb2027d2646bcbba9a3b7b8eb9894243d965f9d7d6;
+
     Deploy private _deploy = new Deploy();
     Verify private _verify = new Verify();
     Council private _council = new Council();
@@ -225,6 +229,8 @@ contract ScriptsTest is OperatorFiles {
         assertTrue(KnownKeys.has(known, 0x8626f6940E2eb28930eFb4CeF49B2d1F2C9C1199), "the last of anvil's");
         assertTrue(KnownKeys.has(known, guardian) && KnownKeys.has(known, recovery));
         assertFalse(KnownKeys.has(known, vm.addr(uint256(keccak256("nobody's")))));
+        // `ethereum/src/known_keys.rs` computes the same list.
+        assertEq(keccak256(abi.encodePacked(known)), KNOWN_KEYS_HASH);
         string memory vectors = vm.readFile("vectors/redemptions.json");
         for (uint256 i = 0; i < 4; ++i) {
             string memory member = string.concat(".committee[", vm.toString(i), "]");
@@ -374,7 +380,7 @@ contract ScriptsTest is OperatorFiles {
         _replaceTheCommittee();
         _executeAndRelease();
         _raiseACap();
-        _recover();
+        _heartbeat();
     }
 
     /// @dev Two redemptions of epoch 0 wait, above an outflow limit that is used up.
@@ -391,36 +397,50 @@ contract ScriptsTest is OperatorFiles {
         assertEq(executableAt, before + 1 days);
     }
 
+    /// @dev As `fastpay-node committee` does. Then its members adopt a checkpoint.
     function _replaceTheCommittee() private {
-        Announcement memory next = _announcement(10, 0);
-        bytes32 id = fastPay.council().announcementDigest(next);
-        // A bad vote is left out, a proof must be good.
-        putProofs(11, 4);
-        putVotes(0, 4, 1, id);
-        vm.expectRevert(
-            bytes(string.concat("there is no proof of ", vm.toString(next.authorities[0].votingKey)))
-        );
-        _council.announce();
-        putProofs(10, 4);
-        putVotes(0, 4, 2, id);
-        vm.expectRevert("only 0 good votes, and 3 are needed");
-        _council.announce();
-        putVotes(0, 4, 1, keccak256("another statement"));
-        vm.expectRevert("only 0 good votes, and 3 are needed");
-        _council.announce();
-
-        putVotes(0, 4, 1, id);
-        _council.announce();
-        _council.endorse();
+        ICouncil council = fastPay.council();
+        Announcement memory next = Announcement({
+            epoch: 1,
+            authorities: authoritiesFrom(10, 4),
+            guardian: OPERATOR,
+            recovery: OPERATOR,
+            compromisedSince: 0,
+            checkpoint: keccak256("checkpoint"),
+            deadline: uint64(vm.getBlockTimestamp() + 1 days)
+        });
+        bytes32 id = council.announcementDigest(next);
+        bytes memory proofs = "";
+        for (uint256 i = 10; i < 14; ++i) {
+            bytes32 possession = council.possessionDigest(authoritiesFrom(i, 1)[0]);
+            (uint8 v, bytes32 r, bytes32 s) = vm.sign(memberKey(i), possession);
+            proofs = bytes.concat(proofs, abi.encodePacked(r, s, v), possession, possession);
+        }
+        council.announce(next, proofs, votesOf(0, 3, id));
+        vm.prank(OPERATOR);
+        council.endorse(id);
         vm.warp(vm.getBlockTimestamp() + 1 days);
-        _council.mature();
-        _install(next, 10);
+        council.mature(id);
+        uint256 matured = vm.getBlockNumber();
+        vm.roll(matured + 1);
+        bytes32 digest = council.acceptanceDigest(1, id, blockhash(matured));
+        bytes memory accepted = "";
+        for (uint8 i = 0; i < 3; ++i) {
+            accepted = bytes.concat(accepted, vote(i, memberKey(10 + i), digest));
+        }
+        council.install(next, matured, accepted);
         assertEq(fastPay.epoch(), 1);
-        assertEq(abi.encode(fastPay.committee(1)), abi.encode(authoritiesFrom(10, 4)));
         assertTrue(fastPay.compromised(0));
 
         bytes32 checkpoint = keccak256("a rebuilt checkpoint");
         vm.setEnv("CHECKPOINT", vm.toString(checkpoint));
+        // A bad vote is left out.
+        putVotes(10, 3, 2, fastPay.council().adoptionDigest(1, checkpoint));
+        vm.expectRevert("only 0 good votes, and 3 are needed");
+        _council.adopt();
+        putVotes(10, 3, 1, keccak256("another statement"));
+        vm.expectRevert("only 0 good votes, and 3 are needed");
+        _council.adopt();
         putVotes(10, 3, 1, fastPay.council().adoptionDigest(1, checkpoint));
         _council.adopt();
         assertEq(fastPay.council().adopted(1), checkpoint);
@@ -459,52 +479,17 @@ contract ScriptsTest is OperatorFiles {
         assertEq(fastPay.depositCap(ETHER), 1 << 80);
     }
 
-    /// @dev A recovery that a sign of life ends, and one that is installed.
-    function _recover() private {
-        vm.warp(vm.getBlockTimestamp() + 120 days);
-        Announcement memory next = _announcement(20, 0);
-        putProofs(20, 4);
-        _council.announceRecovery();
-        vm.setEnv("BLOCK", vm.toString(vm.getBlockNumber() - 1));
-        putVotes(10, 3, 1, fastPay.council().heartbeatDigest(1, blockhash(vm.getBlockNumber() - 1)));
-        _council.heartbeat();
-        vm.warp(vm.getBlockTimestamp() + 120 days);
-        next = _announcement(20, 0);
-        _council.announceRecovery();
-        vm.warp(vm.getBlockTimestamp() + 30 days);
-        _council.mature();
-        _install(next, 20);
-        assertEq(fastPay.epoch(), 2);
-        assertEq(abi.encode(fastPay.committee(2)), abi.encode(authoritiesFrom(20, 4)));
-    }
-
-    /// @dev Installs what has matured in this block, a day later.
-    function _install(Announcement memory next, uint256 first) private {
-        uint256 blockNumber = vm.getBlockNumber();
-        vm.roll(blockNumber + 1);
-        vm.setEnv("BLOCK", vm.toString(blockNumber));
-        bytes32 id = fastPay.council().announcementDigest(next);
+    function _heartbeat() private {
+        uint256 blockNumber = vm.getBlockNumber() - 1;
         bytes32 hash = blockhash(blockNumber);
-        putVotes(first, 3, next.epoch, fastPay.council().acceptanceDigest(next.epoch, id, hash));
+        vm.setEnv("BLOCK", vm.toString(blockNumber));
+        putVotes(10, 3, 1, fastPay.council().heartbeatDigest(1, hash));
         vm.roll(blockNumber + 7200);
         vm.expectRevert(abi.encodeWithSelector(ICouncil.UnknownBlock.selector, blockNumber));
-        _council.install();
+        _council.heartbeat();
         History.keep(blockNumber, hash);
-        _council.install();
-    }
-
-    /// @dev A committee of the members from `first` on, in a file that the environment names.
-    function _announcement(uint256 first, uint64 since) private returns (Announcement memory next) {
-        next = Announcement({
-            epoch: fastPay.epoch() + 1,
-            authorities: authoritiesFrom(first, 4),
-            guardian: OPERATOR,
-            recovery: OPERATOR,
-            compromisedSince: since,
-            checkpoint: keccak256("checkpoint"),
-            deadline: uint64(vm.getBlockTimestamp() + 1 days)
-        });
-        put("ANNOUNCEMENT", "next.json", announcementFile(next));
+        _council.heartbeat();
+        assertEq(fastPay.council().lastHeartbeat(), vm.getBlockTimestamp());
     }
 
     // ------------------------------------------------------------------------------------- private

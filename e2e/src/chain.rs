@@ -33,9 +33,9 @@ pub const RICH_KEYS: [&str; 4] = [
     "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
     "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
 ];
-const DEPLOYER_KEY: &str = RICH_KEYS[3];
+pub(crate) const DEPLOYER_KEY: &str = RICH_KEYS[3];
 /// The address of that key; anvil signs for it.
-pub(crate) const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
+const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
 
 // Time limits that also hold on a busy machine.
 const START_PATIENCE: Duration = Duration::from_secs(120);

@@ -34,5 +34,5 @@ pub use payers::{Payers, PaymentReport};
 pub use place::{Place, program};
 pub use process::{Finished, Program, run};
 pub use relayer::Relayer;
-pub use rotation::Rotation;
+pub use rotation::{By, Rotation};
 pub use user::User;

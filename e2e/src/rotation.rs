@@ -1,21 +1,33 @@
-//! Changing the committee's keys as operators do: proofs, votes, the guardian's endorsement, a day's delay,
-//! acceptances.
+//! Changing the committee's keys with the operators' commands: proofs, a proposal, signatures, the announcement, the
+//! guardian's endorsement, a day's delay, acceptances, the installation.
 
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use alloy::primitives::{Address, B256, U64};
-use alloy::sol_types::SolCall;
+use alloy::primitives::B256;
 use fastpay_core::{Authority as Member, Epoch};
-use fastpay_ethereum::{ICouncil, IFastPay};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::chain::{CHAIN_ID, Chain, DEPLOYER};
+use crate::chain::{DEPLOYER_KEY, read};
 use crate::failure::{Failure, PATIENCE, wait_for};
 use crate::network::Network;
 use crate::process::Finished;
 
 /// The council's short delay.
 const DELAY_S: u64 = 86_400;
+
+/// An anvil account that nothing else uses: anyone may announce and install.
+const ANYONES_KEY: &str = "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba";
+
+/// Who sends a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Anyone.
+    Anyone,
+    /// The guardian, who may also announce a recovery.
+    Guardian,
+}
 
 /// A committee that is being announced.
 #[derive(Debug)]
@@ -25,7 +37,6 @@ pub struct Rotation {
     /// The members' proofs.
     pub proofs: Vec<PathBuf>,
     epoch: Epoch,
-    council: Address,
     voters: Vec<usize>,
     acceptors: Vec<usize>,
 }
@@ -39,27 +50,26 @@ impl Rotation {
 }
 
 impl Network {
-    /// Makes all members prove the keys that [`crate::Authority::add_keys`] put into `folder`, and writes the
-    /// announcement of `epoch`. If `compromised_since` is an earlier epoch, keys were compromised since then. The
-    /// deployer is the guardian and may recover.
+    /// Makes all members prove the keys that [`crate::Authority::add_keys`] put into `folder`, and the first voter propose
+    /// the committee of `epoch`. If `compromised_since` is an earlier epoch, keys were compromised since then.
     ///
     /// # Errors
     /// If a command fails.
-    pub async fn propose(
+    pub fn propose(
         &self,
         folder: &str,
         members: &[Member],
         voters: &[usize],
         epochs: (u64, u64),
     ) -> Result<Rotation, Failure> {
-        self.propose_naming(B256::ZERO, folder, members, voters, epochs).await
+        self.propose_naming(B256::ZERO, folder, members, voters, epochs)
     }
 
     /// The same for an announcement that names a certified checkpoint.
     ///
     /// # Errors
     /// If a command fails.
-    pub async fn propose_naming(
+    pub fn propose_naming(
         &self,
         checkpoint: B256,
         folder: &str,
@@ -67,24 +77,47 @@ impl Network {
         voters: &[usize],
         (epoch, compromised_since): (u64, u64),
     ) -> Result<Rotation, Failure> {
-        let (place, chain, contract) = (self.place(), self.chain()?, self.contract()?);
+        let terms = if compromised_since < epoch {
+            vec!["--compromised-since".to_owned(), compromised_since.to_string()]
+        } else {
+            Vec::new()
+        };
+        let checkpoint =
+            if checkpoint.is_zero() { Vec::new() } else { vec!["--checkpoint".to_owned(), checkpoint.to_string()] };
+        self.propose_with(folder, members, voters, epoch, &[terms, checkpoint].concat())
+    }
+
+    /// The same with these further arguments of the command.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub fn propose_with(
+        &self,
+        folder: &str,
+        members: &[Member],
+        voters: &[usize],
+        epoch: u64,
+        terms: &[String],
+    ) -> Result<Rotation, Failure> {
         let mut proofs = Vec::new();
         for authority in &self.authorities {
-            let proof = place.path(format!("proof-{epoch}-{}.json", authority.name()));
+            let proof = self.place().path(format!("proof-{epoch}-{}.json", authority.name()));
             authority.prove(folder, &proof)?.success()?;
-            proofs.push(proof);
+            let proven: Value = read(&proof)?;
+            let names = members.iter().map(|member| member.name.to_string());
+            if names.into_iter().any(|name| proven.get("votingKey").and_then(Value::as_str) == Some(&name)) {
+                proofs.push(proof);
+            }
         }
-        let list: Vec<_> =
-            members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key})).collect();
-        let file = json!({
-            "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "recovery": DEPLOYER, "epoch": epoch,
-            "compromisedSince": compromised_since, "checkpoint": checkpoint,
-            "deadline": chain.time_s().await? + DELAY_S,
-        });
-        let announcement = place.write(format!("announcement-{epoch}.json"), file.to_string())?;
-        let council = view(chain, contract, &IFastPay::councilCall {}).await?;
+        let announcement = self.place().path(format!("announcement-{epoch}.json"));
         let (voters, acceptors) = (voters.to_vec(), voters.to_vec());
-        Ok(Rotation { announcement, proofs, epoch: Epoch(epoch), council, voters, acceptors })
+        let rotation = Rotation { announcement, proofs, epoch: Epoch(epoch), voters, acceptors };
+        let mut arguments: Vec<OsString> = ["committee", "propose", "--days", "1"].map(Into::into).to_vec();
+        arguments.extend(["--out".into(), rotation.announcement.clone().into()]);
+        arguments.extend(repeated("--proof", &rotation.proofs));
+        arguments.extend(terms.iter().map(Into::into));
+        self.at(rotation.voters.first().copied().unwrap_or_default())?.operate_with(arguments)?.success()?;
+        Ok(rotation)
     }
 
     /// Makes the voters sign an announcement. Returns the output of their commands.
@@ -100,29 +133,69 @@ impl Network {
         Ok(signed)
     }
 
-    /// Announces a committee, as anyone may, and endorses it, as the guardian may.
+    /// Announces a committee, and endorses it.
     ///
     /// # Errors
-    /// If the contract refuses.
-    pub async fn announce(&self, rotation: &Rotation) -> Result<(), Failure> {
-        let contract = PathBuf::from(self.contract()?.to_string());
+    /// If the commands refuse.
+    pub fn announce(&self, rotation: &Rotation) -> Result<(), Failure> {
+        self.announce_unendorsed(rotation)?.success()?;
+        self.send(By::Guardian, "endorse", rotation, Vec::new())?.success().map(drop)
+    }
+
+    /// Announces a committee, as anyone may.
+    ///
+    /// # Errors
+    /// If the command cannot be run.
+    pub fn announce_unendorsed(&self, rotation: &Rotation) -> Result<Finished, Failure> {
+        self.send(By::Anyone, "announce", rotation, self.announcing(rotation))
+    }
+
+    /// The files that `committee announce` takes.
+    #[must_use]
+    pub fn announcing(&self, rotation: &Rotation) -> Vec<OsString> {
         let votes = self.vote_files(rotation, "sign", &rotation.voters);
-        let proofs = joined(&rotation.proofs);
-        let variables: [(&str, &Path); 4] =
-            [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement), ("PROOFS", &proofs), ("VOTES", &votes)];
-        self.chain()?.council(self.place(), "announce", &variables)?;
-        self.chain()?.council(self.place(), "endorse", &variables[..2])
+        [repeated("--proof", &rotation.proofs), repeated("--vote", &votes)].concat()
     }
 
     /// Announces a recovery, which replaces a silent committee.
     ///
     /// # Errors
-    /// If the contract refuses.
+    /// If the command refuses.
     pub fn announce_recovery(&self, rotation: &Rotation) -> Result<(), Failure> {
-        let (contract, proofs) = (PathBuf::from(self.contract()?.to_string()), joined(&rotation.proofs));
-        let variables: [(&str, &Path); 3] =
-            [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement), ("PROOFS", &proofs)];
-        self.chain()?.council(self.place(), "announceRecovery", &variables)
+        let arguments = [repeated("--proof", &rotation.proofs), vec!["--recovery".into()]].concat();
+        self.send(By::Guardian, "announce", rotation, arguments)?.success().map(drop)
+    }
+
+    /// Runs a command that sends a transaction for an announcement.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub fn send(
+        &self,
+        by: By,
+        command: &str,
+        rotation: &Rotation,
+        arguments: Vec<OsString>,
+    ) -> Result<Finished, Failure> {
+        let arguments = [self.sending(by, command, rotation)?, arguments].concat();
+        self.at(rotation.voters.first().copied().unwrap_or_default())?.operate_with(arguments)
+    }
+
+    /// The beginning of a command that sends a transaction.
+    ///
+    /// # Errors
+    /// If the file of the key cannot be written.
+    pub fn sending(&self, by: By, command: &str, rotation: &Rotation) -> Result<Vec<OsString>, Failure> {
+        let (name, key) = match by {
+            By::Anyone => ("anyone.key", ANYONES_KEY),
+            By::Guardian => ("guardian.key", DEPLOYER_KEY),
+        };
+        let file = self.place().write(name, key)?;
+        let owner = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file, owner).map_err(|error| Failure::Io { path: file.clone(), error })?;
+        let mut arguments: Vec<OsString> = ["committee", command, "--json", "--key"].map(Into::into).to_vec();
+        arguments.extend([file.into(), "--announcement".into(), rotation.announcement.clone().into()]);
+        Ok(arguments)
     }
 
     /// Submits members' votes for a rebuilt checkpoint.
@@ -149,18 +222,12 @@ impl Network {
     /// Matures an announced committee, makes the voters accept it, and installs it.
     ///
     /// # Errors
-    /// If a command or the contract refuses.
+    /// If a command refuses.
     pub async fn install(&self, rotation: &Rotation) -> Result<(), Failure> {
-        let (chain, contract) = (self.chain()?, PathBuf::from(self.contract()?.to_string()));
-        let variables: [(&str, &Path); 2] = [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement)];
-        chain.council(self.place(), "mature", &variables)?;
-        let matured = json!([{
-            "address": rotation.council, "fromBlock": "0x0",
-            "topics": [<ICouncil::Matured as alloy::sol_types::SolEvent>::SIGNATURE_HASH],
-        }]);
-        let logs: Vec<Value> = chain.request("eth_getLogs", matured).await?;
-        let block = logs.last().and_then(|log| log.get("blockNumber")).cloned().unwrap_or_default();
-        let block: U64 = serde_json::from_value(block).map_err(Failure::wrong)?;
+        let matured = self.send(By::Anyone, "install", rotation, Vec::new())?;
+        if matured.status.code() != Some(11) || !matured.out.contains("\"matured\"") {
+            return Err(Failure::Wrong(format!("it has not matured: {}{}", matured.out, matured.err)));
+        }
         for voter in &rotation.acceptors {
             let (authority, out) = (self.at(*voter)?, self.vote_file(rotation.epoch.0, "accept", *voter));
             // Retry until the voter's own node has read the block.
@@ -170,11 +237,8 @@ impl Network {
             })
             .await?;
         }
-        let (votes, block) =
-            (self.vote_files(rotation, "accept", &rotation.acceptors), PathBuf::from(block.to::<u64>().to_string()));
-        let variables: [(&str, &Path); 4] =
-            [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement), ("BLOCK", &block), ("VOTES", &votes)];
-        chain.council(self.place(), "install", &variables)
+        let votes = self.vote_files(rotation, "accept", &rotation.acceptors);
+        self.send(By::Anyone, "install", rotation, repeated("--vote", &votes))?.success().map(drop)
     }
 
     /// Runs all steps, with a day between them.
@@ -182,9 +246,9 @@ impl Network {
     /// # Errors
     /// If a command or the contract refuses.
     pub async fn rotate(&self, folder: &str, members: &[Member], voters: &[usize]) -> Result<(), Failure> {
-        let rotation = self.propose(folder, members, voters, (1, 1)).await?;
+        let rotation = self.propose(folder, members, voters, (1, 1))?;
         self.sign(&rotation)?;
-        self.announce(&rotation).await?;
+        self.announce(&rotation)?;
         self.chain()?.pass(DELAY_S + 1).await?;
         self.install(&rotation).await
     }
@@ -199,20 +263,17 @@ impl Network {
         self.place().path(format!("{what}-{epoch}-{voter}.json"))
     }
 
-    fn vote_files(&self, rotation: &Rotation, what: &str, voters: &[usize]) -> PathBuf {
-        let file = |voter: &usize| self.vote_file(rotation.epoch.0, what, *voter);
-        joined(&voters.iter().map(file).collect::<Vec<_>>())
+    fn vote_files(&self, rotation: &Rotation, what: &str, voters: &[usize]) -> Vec<PathBuf> {
+        voters.iter().map(|voter| self.vote_file(rotation.epoch.0, what, *voter)).collect()
     }
+}
+
+/// An option for each file.
+fn repeated(option: &str, files: &[PathBuf]) -> Vec<OsString> {
+    files.iter().flat_map(|file| [option.into(), file.clone().into()]).collect()
 }
 
 /// A list for a script.
 fn joined(files: &[PathBuf]) -> PathBuf {
     files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(",").into()
-}
-
-async fn view<C: SolCall>(chain: &Chain, to: Address, call: &C) -> Result<C::Return, Failure> {
-    let data = alloy::primitives::Bytes::from(call.abi_encode());
-    let answer: alloy::primitives::Bytes =
-        chain.request("eth_call", json!([{ "to": to, "data": data }, "latest"])).await?;
-    C::abi_decode_returns_validate(&answer).map_err(Failure::wrong)
 }

@@ -1,17 +1,19 @@
 //! Reads `Council`: the committees announced, the times of an announcement, the address that may announce a recovery,
-//! and the digests against which it checks votes.
+//! and the digests against which it checks votes. Makes the calls by which a committee is announced and installed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use alloy::primitives::{Address, B256};
-use alloy::sol_types::SolEvent;
-use fastpay_core::{CouncilStatement, Digest, Epoch};
+use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::sol_types::{SolCall, SolEvent};
+use fastpay_core::{Amount, Announcement, Committee, CouncilStatement, Digest, Epoch};
+use serde::Deserialize;
 
 use crate::contract::{CapRaise, ICouncil, IFastPay};
 use crate::endpoint::At;
 use crate::error::PrimaryError;
 use crate::finality::BlockHead;
-use crate::primary::Primary;
+use crate::primary::{Primary, members_of};
+use crate::submission::Call;
 
 /// The times of an announcement, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Clock {
     pub epoch: Epoch,
     /// The time of its block.
     pub announced_at: u64,
+    /// The time of the guardian's endorsement, if there is one.
+    pub endorsed_at: Option<u64>,
     /// The time from which it can mature and be installed.
     pub installable_at: u64,
     /// The time from which it can no longer be installed.
@@ -53,6 +57,49 @@ impl Primary {
             announced.extend(logs.iter().filter_map(|log| log.topics().get(1).copied()));
         }
         Ok(announced)
+    }
+
+    /// What was announced in the blocks from `first` to `last`, according to any node, by its digest: the announcement,
+    /// and the transaction that sent it. Each announcement is the one that its digest names.
+    ///
+    /// # Errors
+    /// If a node does not answer: it may know of one that the others leave out.
+    pub async fn announcements(
+        &self,
+        first: u64,
+        last: u64,
+    ) -> Result<BTreeMap<Digest, (Announcement, Option<B256>)>, PrimaryError> {
+        let (council, kinds) = (self.council().await?, [ICouncil::CommitteeAnnounced::SIGNATURE_HASH]);
+        let mut announced = BTreeMap::new();
+        for node in self.endpoints() {
+            for log in node.logs_of(council, &kinds, first, last).await? {
+                let Ok(ICouncil::CommitteeAnnounced { id, announcement, .. }) =
+                    ICouncil::CommitteeAnnounced::decode_log_data(log.data())
+                else {
+                    continue;
+                };
+                let Some(announcement) = announcement_of(&announcement) else { continue };
+                if self.domain().council_digest(&CouncilStatement::Announcement(&announcement)) == id {
+                    announced.entry(id).or_insert((announcement, log.transaction_hash));
+                }
+            }
+        }
+        Ok(announced)
+    }
+
+    /// The votes with which this transaction announced a committee, packed and not verified; `None` if it announced a
+    /// recovery, or called the council through another contract.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn votes_announced_in(&self, transaction: B256) -> Result<Option<Bytes>, PrimaryError> {
+        #[derive(Debug, Deserialize)]
+        struct Sent {
+            input: Bytes,
+        }
+        let sent: Option<Sent> = self.request("eth_getTransactionByHash", serde_json::json!([transaction])).await?;
+        let call = sent.and_then(|sent| ICouncil::announceCall::abi_decode(&sent.input).ok());
+        Ok(call.map(|call| call.votes))
     }
 
     /// The address of `Council`.
@@ -102,6 +149,7 @@ impl Primary {
         Ok(Some(Clock {
             epoch: Epoch(clock.epoch),
             announced_at: clock.announcedAt.saturating_to(),
+            endorsed_at: (!clock.endorsedAt.is_zero()).then(|| clock.endorsedAt.saturating_to()),
             installable_at: clock.installableAt.saturating_to(),
             lapses_at: clock.lapsesAt.saturating_to(),
             matured_block: (!clock.maturedBlock.is_zero()).then(|| clock.maturedBlock.saturating_to()),
@@ -150,5 +198,53 @@ impl Primary {
         let head: BlockHead =
             self.request("eth_getBlockByNumber", serde_json::json!([At::Number(number).to_json(), false])).await?;
         Ok(head.hash)
+    }
+}
+
+/// The announcement in an event; `None` if its members are no committee.
+fn announcement_of(announced: &crate::ContractAnnouncement) -> Option<Announcement> {
+    let committee = Committee::new(Epoch(announced.epoch), members_of(&announced.authorities)).ok()?;
+    Some(Announcement {
+        committee,
+        guardian: announced.guardian,
+        recovery: announced.recovery,
+        compromised_since: Epoch(announced.compromisedSince),
+        checkpoint: announced.checkpoint,
+        deadline: announced.deadline,
+    })
+}
+
+impl Call {
+    /// Announces the next committee. `proofs` are its members' proofs of possession in their order, `votes` those of a
+    /// quorum of the current committee.
+    #[must_use]
+    pub fn announce(council: Address, announcement: &Announcement, proofs: Bytes, votes: Bytes) -> Self {
+        let call = ICouncil::announceCall { announcement: announcement.into(), proofs, votes };
+        Self::of(council, Amount::ZERO, &call)
+    }
+
+    /// Announces a committee in place of a silent one. Only the recovery address may send it.
+    #[must_use]
+    pub fn announce_recovery(council: Address, announcement: &Announcement, proofs: Bytes) -> Self {
+        Self::of(council, Amount::ZERO, &ICouncil::announceRecoveryCall { announcement: announcement.into(), proofs })
+    }
+
+    /// Endorses an announcement. Only the guardian may send it.
+    #[must_use]
+    pub fn endorse(council: Address, id: Digest) -> Self {
+        Self::of(council, Amount::ZERO, &ICouncil::endorseCall { id })
+    }
+
+    /// Records the block in which an announcement is found installable.
+    #[must_use]
+    pub fn mature(council: Address, id: Digest) -> Self {
+        Self::of(council, Amount::ZERO, &ICouncil::matureCall { id })
+    }
+
+    /// Installs a committee with a quorum's acceptances, which name `block`.
+    #[must_use]
+    pub fn install(council: Address, announcement: &Announcement, block: u64, votes: Bytes) -> Self {
+        let (announcement, block_number) = (announcement.into(), U256::from(block));
+        Self::of(council, Amount::ZERO, &ICouncil::installCall { announcement, blockNumber: block_number, votes })
     }
 }

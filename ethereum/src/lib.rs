@@ -9,9 +9,9 @@
 //! ```
 //! Modules in reading order: `contract` (bindings) and `revert` (its errors), `label` (names of nodes) and `error`,
 //! `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the contract's order) and
-//! `deposits` (reading it), `epochs` (committees), `council` (announcements), `safety_parameters` (pause, outflow
-//! limit and queue), `spending` (the order on which a number was spent), `token`, `allowance` (of gas), `fees`,
-//! `submission`, `nonces`, `sender` and `confirm`.
+//! `deposits` (reading it), `epochs` (committees), `council` (announcements), `known_keys` (whose secrets are public),
+//! `safety_parameters` (pause, outflow limit and queue), `spending` (the order on which a number was spent), `token`,
+//! `allowance` (of gas), `fees`, `submission`, `nonces`, `sender` and `confirm`.
 //!
 //! Invariants: no event counts before the configured [`Finality`]. Deposits never depend on one node's answer if
 //! several are configured. An error tells whether trying again can help ([`PrimaryError::is_retryable`],
@@ -30,6 +30,7 @@ mod events;
 mod fees;
 mod finality;
 mod identity;
+mod known_keys;
 mod label;
 mod nonces;
 mod paid;
@@ -56,6 +57,7 @@ pub use error::PrimaryError;
 pub use events::{Alarm, BlockRange, OrderEvent, check_logs};
 pub use fees::{Fees, Offer, SenderConfig};
 pub use finality::{BlockHead, Finality};
+pub use known_keys::{LOCAL_CHAIN, known_key};
 pub use paid::PaidRedemption;
 pub use primary::{ORDERS_IN_A_WORD, Primary, PrimaryConfig, served_chain};
 pub use revert::Revert;

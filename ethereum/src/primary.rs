@@ -435,13 +435,19 @@ pub(crate) fn checked_committee(
     listed: &[ContractAuthority],
     quorum: U256,
 ) -> Result<Committee, PrimaryError> {
-    let members: Vec<_> = listed
-        .iter()
-        .map(|member| Authority { name: AuthorityName(member.votingKey.0), redemption_key: member.redemptionKey })
-        .collect();
+    let members = members_of(listed);
     let committee = Committee::new(epoch, members.clone()).map_err(|error| PrimaryError::Committee { epoch, error })?;
     if committee.members() != members || quorum != U256::from(committee.quorum()) {
         return Err(PrimaryError::CommitteeOrder { epoch, contract: quorum, here: committee.quorum() });
     }
     Ok(committee)
+}
+
+/// The members as core has them, in the contract's order.
+pub(crate) fn members_of(listed: &[ContractAuthority]) -> Vec<Authority> {
+    let member = |member: &ContractAuthority| Authority {
+        name: AuthorityName(member.votingKey.0),
+        redemption_key: member.redemptionKey,
+    };
+    listed.iter().map(member).collect()
 }

@@ -20,7 +20,7 @@ pub struct Call {
 }
 
 impl Call {
-    fn of(contract: Address, value: Amount, call: &impl SolCall) -> Self {
+    pub(crate) fn of(contract: Address, value: Amount, call: &impl SolCall) -> Self {
         Self { to: contract, value: U256::from(value.0), data: call.abi_encode().into() }
     }
 

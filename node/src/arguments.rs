@@ -11,6 +11,8 @@ use fastpay_node::operator::setup;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
 
+use crate::committee::CommitteeCommand;
+
 /// An authority of a FastPay committee.
 #[derive(Parser)]
 #[command(name = "fastpay-node", version, about = "An authority of a FastPay committee")]
@@ -56,8 +58,8 @@ pub(super) enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Sign the votes of a committee: for the next committee, heartbeats, deposit caps, rebuilt checkpoints, and releases of
-    /// redemptions
+    /// Replace the committee; sign heartbeats, deposit caps, rebuilt checkpoints, and releases of redemptions. Each command
+    /// can be repeated, also after an interruption
     #[command(subcommand)]
     Committee(CommitteeCommand),
     /// Verify an archive of checkpoints
@@ -152,85 +154,6 @@ pub(super) enum Command {
 }
 
 #[derive(Subcommand)]
-pub(super) enum CommitteeCommand {
-    /// Prove possession of a key pair. An announcement needs a proof of each member of the next committee
-    Prove {
-        /// The configuration file, which names the chain and the contract
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The folder of the key pair, as `keygen` created it
-        #[arg(long)]
-        keys: PathBuf,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Check an announcement and its members' proofs, and sign it with the key pair of the current epoch
-    Sign {
-        #[command(flatten)]
-        next: NextArguments,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Accept an announcement that has matured on the contract, with the key pair of the epoch that it begins
-    Accept {
-        #[command(flatten)]
-        next: NextArguments,
-        /// The block number that all acceptances name [default: the block in which the announcement matured]
-        #[arg(long)]
-        block: Option<u64>,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Sign a heartbeat. The heartbeats of a quorum cancel an announced recovery
-    Heartbeat {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The number of a recent final block, the same for all members
-        #[arg(long)]
-        block: u64,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Sign a vote for a higher deposit cap of an asset
-    RaiseCap {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The JSON file of the raise, the same for all members: {"epoch", "asset", "cap", "deadline"}
-        #[arg(long)]
-        raise: PathBuf,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Rebuild a checkpoint after a recovery, and sign its adoption if it is the given one
-    Adopt {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The digest on which the members agreed, as `fastpay-node recover` shows it
-        #[arg(long)]
-        checkpoint: fastpay_core::Digest,
-        #[command(flatten)]
-        sources: SourceArguments,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running,
-    /// and must not have confirmed the redemption
-    Release {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The JSON file of the redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
-        #[arg(long)]
-        redemption: PathBuf,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-}
-
-#[derive(Subcommand)]
 pub(super) enum ArchiveCommand {
     /// Recompute all checkpoints from the first committee on, and check their certificates. Names the first invalid
     /// file
@@ -267,34 +190,6 @@ impl From<SourceArguments> for Sources {
     fn from(SourceArguments { archive, certificates, journals, redemptions }: SourceArguments) -> Self {
         Self { archive, certificates, journals, redemptions }
     }
-}
-
-/// An announcement and the proofs of its members.
-#[derive(Args)]
-pub(super) struct NextArguments {
-    /// The configuration file
-    #[arg(long, default_value = "authority.toml")]
-    pub(super) config: PathBuf,
-    /// The JSON file of the announcement, the same for all members: {"chainId", "authorities", "guardian", "recovery",
-    /// "epoch", "compromisedSince", "checkpoint", "deadline"}
-    #[arg(long)]
-    pub(super) announcement: PathBuf,
-    /// A file with a member's proof, as `committee prove` wrote it. Repeat it for each member
-    #[arg(long = "proof", required = true)]
-    pub(super) proofs: Vec<PathBuf>,
-}
-
-/// The arguments of every signing command.
-#[derive(Args)]
-pub(super) struct SigningArguments {
-    /// Write the answer to this file, which must not exist [default: standard output]
-    #[arg(long)]
-    pub(super) out: Option<PathBuf>,
-    /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
-    #[arg(long)]
-    pub(super) passphrase_file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) overrides: Overrides,
 }
 
 #[derive(Subcommand)]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fastpay_client::ClientError;
+use fastpay_ethereum::{PrimaryError, SendError};
 use fastpay_node::authority::AuthorityError;
 use fastpay_node::authority::certification::{ArchiveError, CheckpointError, NoBase, StoreError};
 use fastpay_node::authority::config::ConfigError;
@@ -64,6 +65,9 @@ pub enum CommandError {
     /// What is watched has not come yet.
     #[error("{0}; run the command again, or with --wait")]
     NotYet(&'static str),
+    /// What is left to do until the committee is installed.
+    #[error("it is not installed yet: {0}")]
+    NotInstalled(String),
     #[error("the operating system reports an error: {0}")]
     System(#[from] io::Error),
     #[error(transparent)]
@@ -118,7 +122,7 @@ impl CommandError {
             Self::Status(StatusError::Archive(_)) => ErrorKind::Storage,
             Self::Join(JoinError::Node { .. }) | Self::Leave(LeaveError::Node { .. }) => ErrorKind::Unreachable,
             Self::Join(JoinError::Config(_) | JoinError::Neither(..)) | Self::Leave(_) => ErrorKind::Config,
-            Self::NotYet(_) => ErrorKind::Timeout,
+            Self::NotYet(_) | Self::NotInstalled(_) => ErrorKind::Timeout,
             Self::System(_) => ErrorKind::System,
             Self::Output(_) => ErrorKind::Output,
         }
@@ -268,9 +272,33 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::Mark(error) => of_detection(error),
         E::Recover(error) => of_recover(error),
         E::NotAMember(_) => ErrorKind::Key,
+        E::KnownKey(_) | E::NoGuardian { .. } | E::OtherProposal(_) | E::Ended(_) => ErrorKind::Argument,
+        E::RecoverySince(_) | E::RecoveryNotEndorsable(_) | E::BlockForgotten(_) => ErrorKind::Argument,
+        E::WrongSender { .. } => ErrorKind::Key,
+        E::TooFewVotes { .. } | E::TooEarly { .. } | E::Alive(_) => ErrorKind::Timeout,
+        E::Busy(_) => ErrorKind::Busy,
+        E::Stored { .. } => ErrorKind::Storage,
+        E::Undone => ErrorKind::Primary,
+        E::Send(error) => of_send(error),
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,
         E::NotFinal { .. } | E::OtherChain(_) | E::Disagreement { .. } => ErrorKind::Primary,
         E::Primary(_) | E::Committees(_) => ErrorKind::Primary,
+    }
+}
+
+fn of_send(error: &SendError) -> ErrorKind {
+    match error {
+        SendError::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
+        SendError::OtherKey { .. } => ErrorKind::Key,
+        SendError::OtherChain { .. } => ErrorKind::Config,
+        SendError::NotStored(_) => ErrorKind::Storage,
+        SendError::Signing(_) => ErrorKind::System,
+        SendError::Primary(_)
+        | SendError::FeesTooHigh { .. }
+        | SendError::RevertedOnChain { .. }
+        | SendError::Superseded { .. }
+        | SendError::TooMuchGas { .. }
+        | SendError::Unsendable { .. } => ErrorKind::Primary,
     }
 }
 
@@ -303,7 +331,6 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
 mod tests {
     use super::*;
     use fastpay_core::{Epoch, ShardId};
-    use fastpay_ethereum::PrimaryError;
 
     #[test]
     fn each_error_has_a_kind_by_what_to_do() {
@@ -338,6 +365,10 @@ mod tests {
             (CommitteeError::NoPrimary.into(), ErrorKind::Config),
             (CommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
             (CommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
+            (CommitteeError::Alive(1).into(), ErrorKind::Timeout),
+            (CommitteeError::Busy(path()).into(), ErrorKind::Busy),
+            (CommitteeError::from(SendError::Primary(PrimaryError::InsufficientFunds)).into(), ErrorKind::Funds),
+            (CommitteeError::from(SendError::NotStored(io(io::ErrorKind::StorageFull))).into(), ErrorKind::Storage),
             (CheckpointError::Nothing(3).into(), ErrorKind::Argument),
             (RecoverError::NoRecovery(Epoch(1)).into(), ErrorKind::Argument),
             (RecoverError::from(PrimaryError::NoUrl).into(), ErrorKind::Primary),

@@ -2,10 +2,11 @@
 //! exit codes.
 
 mod arguments;
+mod committee;
 mod error;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,15 +14,13 @@ use clap::{CommandFactory, Parser};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{certification, rollback};
-use fastpay_node::operator::{backup, check, committee, join, leave, rebase, recover, run, setup, status};
+use fastpay_node::operator::{backup, check, join, leave, rebase, recover, run, setup, status};
 use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{Clock, files, stop_signal};
 use serde::Serialize;
 
-use arguments::{
-    ArchiveCommand, Arguments, Command, CommitteeCommand, ConfigCommand, FolderArguments, InitArguments, NextArguments,
-    SigningArguments, WatchArguments,
-};
+use arguments::{ArchiveCommand, Arguments, Command, ConfigCommand, FolderArguments, InitArguments, WatchArguments};
+use committee::{ChangeCommand, CommitteeCommand, SendingArguments};
 use error::CommandError;
 
 fn main() -> ExitCode {
@@ -34,11 +33,22 @@ fn main() -> ExitCode {
         command,
         Command::Status { json: true, .. }
             | Command::Recover { json: true, .. }
+            | Command::Committee(CommitteeCommand::Change(
+                ChangeCommand::Propose { json: true, .. }
+                    | ChangeCommand::Announce { sending: SendingArguments { json: true, .. }, .. }
+                    | ChangeCommand::Endorse { sending: SendingArguments { json: true, .. }, .. }
+                    | ChangeCommand::Install { sending: SendingArguments { json: true, .. }, .. }
+                    | ChangeCommand::Status { json: true, .. }
+            ))
             | Command::Archive(ArchiveCommand::Verify { json: true, .. })
     );
     match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(error.kind(), &error, for_programs.then(|| error.kind().document(&error))),
+        Err(error) => {
+            let has_answered = matches!(error, CommandError::NotInstalled(_));
+            let document = (for_programs && !has_answered).then(|| error.kind().document(&error));
+            fail(error.kind(), &error, document)
+        }
     }
 }
 
@@ -59,7 +69,8 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             runtime()?.block_on(async { Ok(run::run(config, keys, stop_signal()?).await?) })
         }
-        Command::Committee(command) => sign_for_committee(command),
+        Command::Committee(CommitteeCommand::Change(command)) => committee::change(command),
+        Command::Committee(CommitteeCommand::Sign(command)) => committee::sign(command),
         Command::Archive(ArchiveCommand::Verify { archive, json, folder: FolderArguments { config, overrides } }) => {
             let config = Config::read(&config, overrides)?;
             let report = runtime()?.block_on(certification::verify(&config, &archive, &mut tell))?;
@@ -156,60 +167,24 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
     }
 }
 
-fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
-    let setting = |config: &Path, signing: &SigningArguments| -> Result<_, CommandError> {
-        let config = Config::read(config, signing.overrides.clone())?;
-        let keys = keys::read_all(&config.keys, &passphrase_source(signing.passphrase_file.clone()))?;
-        Ok((config, keys, runtime()?))
-    };
-    let (ballot, out) = match command {
-        CommitteeCommand::Prove { config, keys: folder, signing } => {
-            let SigningArguments { out, passphrase_file, overrides } = signing;
-            let pair = keys::read(&KeyFiles::in_folder(&folder), &passphrase_source(passphrase_file))?;
-            let proof = committee::prove(&Config::read(&config, overrides)?, &pair)?;
-            return write_out(&document(&proof), out);
-        }
-        CommitteeCommand::Sign { next: NextArguments { config, announcement, proofs }, signing } => {
-            let (config, keys, runtime) = setting(&config, &signing)?;
-            (runtime.block_on(committee::sign(&config, &keys, &announcement, &proofs))?, signing.out)
-        }
-        CommitteeCommand::Accept { next: NextArguments { config, announcement, proofs }, block, signing } => {
-            let (config, keys, runtime) = setting(&config, &signing)?;
-            (runtime.block_on(committee::accept(&config, &keys, &announcement, &proofs, block))?, signing.out)
-        }
-        CommitteeCommand::Heartbeat { config, block, signing } => {
-            let (config, keys, runtime) = setting(&config, &signing)?;
-            (runtime.block_on(committee::heartbeat(&config, &keys, block))?, signing.out)
-        }
-        CommitteeCommand::RaiseCap { config, raise, signing } => {
-            let (config, keys, runtime) = setting(&config, &signing)?;
-            (runtime.block_on(committee::raise_cap(&config, &keys, &raise))?, signing.out)
-        }
-        CommitteeCommand::Adopt { config, checkpoint, sources, signing } => {
-            let (config, keys, runtime) = setting(&config, &signing)?;
-            let sources = sources.into();
-            (runtime.block_on(committee::adopt(&config, &keys, &sources, checkpoint, &mut tell))?, signing.out)
-        }
-        CommitteeCommand::Release { config, redemption, signing } => {
-            let (config, keys, runtime) = setting(&config, &signing)?;
-            (runtime.block_on(committee::release(&config, &keys, &redemption))?, signing.out)
-        }
-    };
-    complain(&ballot.text);
-    write_out(&document(&ballot.vote), out)
-}
-
 /// Shows how far long work is. The work continues if nobody reads it.
 fn tell(what: String) {
     drop(writeln!(std::io::stderr(), "{what}"));
 }
 
-/// Prints the answer, or writes it to a new file.
+/// Prints the answer, or writes it to a new file. A file that has the same answer is kept.
 fn write_out(text: &str, out: Option<PathBuf>) -> Result<(), CommandError> {
     match out {
         None => Ok(answer(text)?),
         Some(path) => match files::create_public(&path, format!("{text}\n").as_bytes()) {
             Ok(true) => Ok(()),
+            // The command is repeated.
+            Ok(false)
+                if files::read(&path)
+                    .is_ok_and(|there| there.is_some_and(|there| there.trim_ascii() == text.as_bytes())) =>
+            {
+                Ok(())
+            }
             Ok(false) => Err(CommandError::Unwritten { path, error: std::io::ErrorKind::AlreadyExists.into() }),
             Err(error) => Err(CommandError::Unwritten { path, error }),
         },

@@ -16,6 +16,7 @@
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
 //! | `rotation` | all authorities change their keys under load |
 //! | `replace` | a new authority in the place of a lost one, and one more: both join and vote |
+//! | `runbooks` | a member that lies, one stolen key, no guardian, an announcement that lapses |
 //! | `members` | three new members of whom no endpoints file tells |
 //! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
 //! | `followers` | the `fastpay` command and a running relayer during a rotation |
@@ -46,6 +47,7 @@ mod relaying;
 mod replace;
 mod restored;
 mod rotation;
+mod runbooks;
 mod scene;
 mod storm;
 mod traces;

@@ -197,7 +197,7 @@ impl Scene {
         let chain = self.network.chain().unwrap();
         chain.pass(120 * DAY_S).await.unwrap();
         let terms = (epoch, 0);
-        let rotation = self.network.propose_naming(digest(archived), &keys, &members, &NEW, terms).await.unwrap();
+        let rotation = self.network.propose_naming(digest(archived), &keys, &members, &NEW, terms).unwrap();
         self.network.announce_recovery(&rotation).unwrap();
         announced(self);
         chain.pass(30 * DAY_S).await.unwrap();

@@ -36,9 +36,9 @@ pub async fn install_those(
     (voters, acceptors): (&[usize], &[usize]),
 ) {
     let members: Vec<_> = members.iter().map(|number| network.authorities[*number].member()).collect();
-    let rotation = network.propose("none", &members, voters, (epoch, epoch)).await.unwrap().accepted_by(acceptors);
+    let rotation = network.propose("none", &members, voters, (epoch, epoch)).unwrap().accepted_by(acceptors);
     network.sign(&rotation).unwrap();
-    network.announce(&rotation).await.unwrap();
+    network.announce(&rotation).unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();
     let committee = Committee::new(Epoch(epoch), members).unwrap();

@@ -137,7 +137,7 @@ fn redeem(certificate: &Certificate, committee: &Committee) -> Bytes {
 /// Operators announce the committee of epoch 1, and accept and install it a day later. `pass` lets that day pass.
 pub async fn rotate(network: &Network, voters: &[usize], members: &[Member], pass: impl AsyncFnOnce(u64)) -> Committee {
     let next = Committee::new(Epoch(1), members.to_vec()).unwrap();
-    let rotation = network.propose("keys-1", members, voters, (1, 1)).await.unwrap();
+    let rotation = network.propose("keys-1", members, voters, (1, 1)).unwrap();
     for said in network.sign(&rotation).unwrap() {
         for shown in ["epoch 1 with 4 authorities, quorum 3", "new keys", "no longer", "recovery: 0x", "(as now)"] {
             assert!(said.err.contains(shown), "{shown} is not in {}", said.err);
@@ -149,11 +149,16 @@ pub async fn rotate(network: &Network, voters: &[usize], members: &[Member], pas
         assert!(!refused.status.success(), "{}", refused.err);
         refused.err
     };
-    let again = sign(&rotation.proofs, &format!("sign-1-{}.json", voters[0]));
-    assert!(again.contains("cannot write"), "{again}");
+    let again = network.vote_file(1, "sign", voters[0]);
+    voter.vote("sign", &rotation.announcement, &rotation.proofs, &again).unwrap().success().unwrap();
+    std::fs::write(network.place().path("another.json"), "another answer").unwrap();
+    let other = sign(&rotation.proofs, "another.json");
+    assert!(other.contains("cannot write"), "{other}");
     let unproven = sign(&rotation.proofs[1..], "unproven.json");
     assert!(unproven.contains("there is no proof of"), "{unproven}");
-    network.announce(&rotation).await.unwrap();
+    network.announce(&rotation).unwrap();
+    let again = network.announce_unendorsed(&rotation).unwrap().success().unwrap().out;
+    assert!(again.contains("\"announced\""), "{again}");
     let early = voter.vote("accept", &rotation.announcement, &rotation.proofs, &network.place().path("early.json"));
     let early = early.unwrap().err;
     assert!(early.contains("can be installed from"), "{early}");
@@ -369,10 +374,10 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_nobody_votes_after_
     let late = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
 
     // The keys of epoch 0 were compromised.
-    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
+    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).unwrap();
     let said = network.sign(&rotation).unwrap();
     assert!(said[0].err.contains("keys are compromised since epoch 0"), "{}", said[0].err);
-    network.announce(&rotation).await.unwrap();
+    network.announce(&rotation).unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();
     clients.committees.lock().unwrap().install(Committee::new(Epoch(1), second).unwrap()).unwrap();
@@ -393,7 +398,7 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_nobody_votes_after_
 
     // The committee is inactive for 120 days; 30 days later the recovery is installed.
     network.chain().unwrap().pass(120 * DELAY_S).await.unwrap();
-    let rotation = network.propose("keys-2", &third, &[1, 2, 3], (2, 0)).await.unwrap();
+    let rotation = network.propose("keys-2", &third, &[1, 2, 3], (2, 0)).unwrap();
     network.announce_recovery(&rotation).unwrap();
     network.chain().unwrap().pass(30 * DELAY_S).await.unwrap();
     network.install(&rotation).await.unwrap();
@@ -437,9 +442,9 @@ async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_a
     bring_all_up_to_date(&network, &[own]).await.unwrap();
 
     // The keys of epoch 0 were compromised.
-    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
+    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).unwrap();
     network.sign(&rotation).unwrap();
-    network.announce(&rotation).await.unwrap();
+    network.announce(&rotation).unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();
     for number in 0..4 {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use fastpay_client::ClientError;
 use fastpay_core::{
     Amount, Announcement, Asset, Attestation, AttestedCertificate, Authority, AuthorityKeys, AuthorityName,
-    Certificate, CommitteeError as NotACommittee, ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature,
-    Epoch, PossessionError, PrimaryAddress, UnlockVote,
+    Certificate, Committee, CommitteeError as NotACommittee, ContractVote, CouncilStatement, Digest, Domain,
+    EcdsaSignature, Epoch, PossessionError, PrimaryAddress, UnlockVote,
 };
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
 use fastpay_node::authority::config::Config;
@@ -28,27 +28,32 @@ const OTHER: PrimaryAddress = PrimaryAddress::repeat_byte(0x77);
 const DAY: u64 = 86_400;
 
 /// A contract, an Ethereum node in front of it that may lie, and an operator of the committee's first member.
-struct Scene {
-    authority: authority::Scene,
-    anvil: Anvil,
-    node: LyingNode,
-    config: Config,
-    now: TestCommittee,
-    next: TestCommittee,
-    deadline: u64,
+pub struct Scene {
+    pub authority: authority::Scene,
+    pub anvil: Anvil,
+    pub node: LyingNode,
+    pub config: Config,
+    pub now: TestCommittee,
+    pub next: TestCommittee,
+    pub deadline: u64,
 }
 
 impl Scene {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         Self::of(4).await
     }
 
     /// With this number of members.
-    async fn of(size: usize) -> Self {
+    pub async fn of(size: usize) -> Self {
+        Self::deployed(size, async |anvil, committee| anvil.deploy(committee).await).await
+    }
+
+    /// With a contract that `deploy` makes.
+    pub async fn deployed(size: usize, deploy: impl AsyncFnOnce(&Anvil, &Committee) -> PrimaryAddress) -> Self {
         let authority = authority::Scene::new();
         authority.init(1).unwrap();
         let anvil = Anvil::start(Mining::Each);
-        let contract = anvil.deploy(&TestCommittee::new(size).committee).await;
+        let contract = deploy(&anvil, &TestCommittee::new(size).committee).await;
         anvil.mine(2).await;
         let node = LyingNode::start(&anvil.url());
         let now = TestCommittee::with(size, Domain::new(CHAIN_ID, contract), Epoch(0));
@@ -59,17 +64,17 @@ impl Scene {
         Self { authority, anvil, node, config, now, next, deadline }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.authority.folder.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
         std::fs::write(self.path(name), text).unwrap();
         self.path(name)
     }
 
     /// The file of the next committee, with these fields in place of its own.
-    fn file(&self, changes: Value) -> PathBuf {
+    pub fn file(&self, changes: Value) -> PathBuf {
         let mut file = json!({
             "chainId": CHAIN_ID, "authorities": list(self.next.committee.members()), "guardian": GUARDIAN,
             "recovery": OTHER, "epoch": 1, "compromisedSince": 1, "checkpoint": Digest::ZERO, "deadline": self.deadline,
@@ -80,7 +85,7 @@ impl Scene {
     }
 
     /// A proof of each of these pairs.
-    fn proofs_of(&self, keys: &[AuthorityKeys]) -> Vec<PathBuf> {
+    pub fn proofs_of(&self, keys: &[AuthorityKeys]) -> Vec<PathBuf> {
         let proof = |(number, keys): (usize, &AuthorityKeys)| {
             let proof = serde_json::to_string(&prove(&self.config, keys).unwrap()).unwrap();
             self.write(&format!("proof-{number}.json"), &proof)
@@ -88,7 +93,7 @@ impl Scene {
         keys.iter().enumerate().map(proof).collect()
     }
 
-    fn announcement(&self) -> Announcement {
+    pub fn announcement(&self) -> Announcement {
         Announcement {
             committee: self.next.committee.clone(),
             guardian: GUARDIAN,
@@ -127,7 +132,7 @@ impl Scene {
     }
 
     /// This authority's follower has come to this block.
-    async fn follow_to(&self, number: u64) {
+    pub async fn follow_to(&self, number: u64) {
         let primary = self.anvil.primary(self.now.domain.contract(), Finality::Confirmations(0)).await;
         let block_hash = primary.block_hash(number).await.unwrap();
         let cursor = Cursor { block_number: number, block_hash, last_index: Default::default() };
@@ -135,7 +140,7 @@ impl Scene {
     }
 }
 
-fn signers(of: &TestCommittee) -> Signers<'_> {
+pub fn signers(of: &TestCommittee) -> Signers<'_> {
     Signers { committee: &of.committee, keys: &of.keys }
 }
 

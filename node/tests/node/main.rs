@@ -40,6 +40,7 @@ mod process;
 mod pruning;
 mod rebase;
 mod recover;
+mod replacing;
 mod rollback;
 mod room;
 mod rotation;

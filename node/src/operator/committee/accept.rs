@@ -7,7 +7,7 @@ use fastpay_ethereum::{Clock, Cursor};
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::{Ballot, CommitteeError, check_begun, member, vote};
+use super::{Ballot, CommitteeError, VoteFile, check_begun, member, vote};
 use crate::authority::config::Config;
 use crate::authority::follower;
 
@@ -46,7 +46,7 @@ pub async fn accept(
     }
     let statement = CouncilStatement::Acceptance { epoch, announcement: id, block_hash };
     nodes.check_digest(&statement).await?;
-    let vote = vote(voter, &domain, epoch, &statement);
+    let vote = VoteFile { block: Some(block), ..vote(voter, &domain, epoch, &statement) };
     let text = text(&clock, epoch, id, block, &vote.authority.to_string());
     Ok(Ballot { text, vote })
 }
@@ -89,6 +89,7 @@ mod tests {
         Clock {
             epoch: Epoch(1),
             announced_at: 1,
+            endorsed_at: None,
             installable_at: 100,
             lapses_at: 200,
             matured_block,

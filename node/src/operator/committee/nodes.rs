@@ -1,13 +1,20 @@
 //! All configured Ethereum nodes, each read separately.
 
-use fastpay_core::{Committees, CouncilStatement, Digest, Domain};
-use fastpay_ethereum::{EpochReader, Primary, PrimaryConfig, PrimaryError};
+use std::time::Duration;
+
+use fastpay_core::{Committees, CouncilStatement, Digest, Domain, Epoch, PrimaryAddress};
+use fastpay_ethereum::{Clock, EpochReader, Primary, PrimaryConfig, PrimaryError};
+use tokio::time::sleep;
 
 use super::CommitteeError;
 use crate::authority::config::Config;
 
 /// The contract accepts an announcement if its deadline is at most this far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;
+/// The pause between reads while a block is awaited.
+const PAUSE: Duration = Duration::from_millis(500);
+/// So many reads give a node the time to take up a block that another one has.
+const READS_MAX: usize = 40;
 
 /// The Ethereum nodes of a configuration.
 pub(super) struct Nodes {
@@ -48,6 +55,54 @@ impl Nodes {
         agreed.ok_or(CommitteeError::Primary(PrimaryError::NoUrl))
     }
 
+    /// All nodes as one, of which the first that answers is believed. It sends transactions.
+    pub(super) async fn primary(&self) -> Result<Primary, CommitteeError> {
+        Ok(Primary::connect(self.config.clone()).await?)
+    }
+
+    /// As [`Nodes::agree`], while a node may still be about to take up a block that another one has.
+    pub(super) async fn agree_soon<T: PartialEq>(
+        &self,
+        ask: impl AsyncFn(&Primary) -> Result<T, PrimaryError>,
+    ) -> Result<T, CommitteeError> {
+        for _ in 0..READS_MAX {
+            match self.agree(&ask).await {
+                Err(CommitteeError::Disagreement { .. }) => sleep(PAUSE).await,
+                answer => return answer,
+            }
+        }
+        self.agree(&ask).await
+    }
+
+    /// The times of an announcement; `None` if there is none.
+    pub(super) async fn clock_of(&self, id: Digest) -> Result<Option<Clock>, CommitteeError> {
+        self.agree_soon(async |node| node.clock_of(id).await).await
+    }
+
+    /// The epoch in the newest block.
+    pub(super) async fn epoch(&self) -> Result<Epoch, CommitteeError> {
+        self.agree_soon(async |node| node.epoch().await).await
+    }
+
+    /// The guardian and the recovery address.
+    pub(super) async fn roles(&self) -> Result<(PrimaryAddress, PrimaryAddress), CommitteeError> {
+        self.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await
+    }
+
+    /// Waits until all that the nodes' newest blocks say now is final.
+    pub(super) async fn settle(&self) -> Result<(), CommitteeError> {
+        let mut newest = 0;
+        for (_, node) in &self.nodes {
+            newest = node.latest_head().await?.number().max(newest);
+        }
+        loop {
+            match self.final_hash(newest).await {
+                Err(CommitteeError::NotFinal { .. }) => sleep(PAUSE).await,
+                answer => return answer.map(drop),
+            }
+        }
+    }
+
     /// The newest block's time, in seconds since 1970.
     pub(super) async fn latest_time(&self) -> Result<u64, CommitteeError> {
         let mut newest = 0;
@@ -66,7 +121,7 @@ impl Nodes {
 
     /// The committees of all epochs in the newest block that is final at every node.
     pub(super) async fn committees(&self) -> Result<Committees, CommitteeError> {
-        let reader = EpochReader::new(Primary::connect(self.config.clone()).await?);
+        let reader = EpochReader::new(self.primary().await?);
         let mut known = reader.read_with_recovery(None).await?;
         loop {
             let more = reader.read_with_recovery(Some(&known)).await?;

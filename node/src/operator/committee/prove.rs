@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::CommitteeError;
 use crate::authority::config::Config;
 
-/// A proof of possession, as the scripts read it.
+/// A proof of possession, as its file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Proof {
@@ -25,6 +25,11 @@ impl Proof {
     #[must_use]
     pub fn authority(&self) -> Authority {
         Authority { name: self.voting_key, redemption_key: self.redemption_key }
+    }
+
+    /// Both signatures, as the contract reads them.
+    pub(super) fn packed(&self) -> impl Iterator<Item = u8> {
+        self.redemption_signature.0.into_iter().chain(self.voting_signature.0)
     }
 
     /// Checks both signatures.

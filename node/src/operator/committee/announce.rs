@@ -1,0 +1,102 @@
+//! Brings a signed announcement to the contract.
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{Announcement, AuthorityName, Committee, CouncilStatement, Epoch, VerifiedContractVote};
+use fastpay_ethereum::Call;
+
+use super::announcement::{announcement, check_members};
+use super::nodes::Nodes;
+use super::transaction::{Courier, Payer, Tell};
+use super::votes::{valid, voters, votes};
+use super::{CommitteeError, Proposal};
+use crate::authority::config::Config;
+
+/// A committee counts as lost after so long without a sign of life (`contracts/Council.sol`).
+const RECOVERY_SILENCE_S: u64 = 120 * 86_400;
+
+/// What is announced.
+#[derive(Clone, Copy, Debug)]
+pub struct Announce<'a> {
+    /// The announcement's file.
+    pub announcement: &'a Path,
+    /// The members' proofs.
+    pub proofs: &'a [PathBuf],
+    /// The signatures of a quorum of the current committee. A recovery needs none.
+    pub votes: &'a [PathBuf],
+    /// Whether the recovery address announces it in place of a silent committee.
+    pub is_recovery: bool,
+}
+
+/// Announces a committee, and returns once that is final. Does nothing if it is announced.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn announce(
+    config: &Config,
+    payer: Payer,
+    what: &Announce<'_>,
+    told: Tell<'_>,
+) -> Result<Proposal, CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let domain = nodes.domain();
+    let announcement = announcement(what.announcement, &domain)?;
+    let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
+    let files = votes(what.votes)?;
+    let courier = Courier::new(&nodes, payer, what.announcement, told).await?;
+    let is_done = async || Ok(nodes.clock_of(id).await?.is_some());
+    let committees = nodes.committees().await?;
+    let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
+    if is_done().await? {
+        nodes.settle().await?;
+        let there = read().await?;
+        there.check_open()?;
+        return Ok(there);
+    }
+    let proofs = check_members(&announcement, what.proofs, &domain, &committees)?.into();
+    nodes.check_deadline(announcement.deadline).await?;
+    let council = nodes.agree(async |node| node.council().await).await?;
+    let call = if what.is_recovery {
+        check_recovery(&nodes, &announcement, &courier).await?;
+        Call::announce_recovery(council, &announcement, proofs)
+    } else {
+        let current = committees.current();
+        let found = valid(current, id, &files);
+        let packed =
+            VerifiedContractVote::quorum(current, id, &found).ok_or_else(|| missing(current, &voters(&found)))?;
+        Call::announce(council, &announcement, proofs, packed.into())
+    };
+    courier.send(call, is_done, told).await?;
+    read().await
+}
+
+fn missing(committee: &Committee, found: &[AuthorityName]) -> CommitteeError {
+    let names = committee.members().iter().map(|member| member.name);
+    CommitteeError::TooFewVotes {
+        what: "signatures",
+        found: found.len(),
+        needed: committee.quorum(),
+        missing: names.filter(|name| !found.contains(name)).collect(),
+    }
+}
+
+/// Checks what the contract asks of a recovery.
+async fn check_recovery(
+    nodes: &Nodes,
+    announcement: &Announcement,
+    courier: &Courier<'_>,
+) -> Result<(), CommitteeError> {
+    if announcement.compromised_since != Epoch(0) {
+        return Err(CommitteeError::RecoverySince(announcement.compromised_since));
+    }
+    let (_, expected) = nodes.roles().await?;
+    let found = courier.address();
+    if found != expected {
+        return Err(CommitteeError::WrongSender { role: "recovery address", expected, found });
+    }
+    let silent_at = nodes.agree(async |node| node.last_sign_of_life().await).await?.saturating_add(RECOVERY_SILENCE_S);
+    if nodes.latest_time().await? < silent_at {
+        return Err(CommitteeError::Alive(silent_at));
+    }
+    Ok(())
+}

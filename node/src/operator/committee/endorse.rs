@@ -1,0 +1,41 @@
+//! The guardian's endorsement, which shortens the delay of an announcement to a day.
+
+use std::path::Path;
+
+use fastpay_core::CouncilStatement;
+use fastpay_ethereum::Call;
+
+use super::announcement::announcement;
+use super::describe::describe;
+use super::nodes::Nodes;
+use super::transaction::{Courier, Payer, Tell};
+use super::{CommitteeError, Proposal};
+use crate::authority::config::Config;
+
+/// Endorses the announcement in `file` with the guardian's key, and returns once that is final. Does nothing if it is
+/// endorsed.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn endorse(config: &Config, payer: Payer, file: &Path, told: Tell<'_>) -> Result<Proposal, CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let announcement = announcement(file, &nodes.domain())?;
+    let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
+    let courier = Courier::new(&nodes, payer, file, told).await?;
+    let committees = nodes.committees().await?;
+    let read = async || Proposal::read(&nodes, &announcement, &committees, (&[], None)).await;
+    let there = read().await?;
+    there.check_open()?;
+    if there.is_recovery {
+        return Err(CommitteeError::RecoveryNotEndorsable(id));
+    }
+    let is_done = async || Ok(nodes.clock_of(id).await?.is_some_and(|clock| clock.endorsed_at.is_some()));
+    let ((expected, _), found) = (nodes.roles().await?, courier.address());
+    if found != expected && !is_done().await? {
+        return Err(CommitteeError::WrongSender { role: "guardian", expected, found });
+    }
+    told(describe(&nodes, &announcement, &committees).await?);
+    let council = nodes.agree(async |node| node.council().await).await?;
+    courier.send(Call::endorse(council, id), is_done, told).await?;
+    read().await
+}

@@ -1,0 +1,63 @@
+//! Lets an announcement mature, and installs it once a quorum of its members has accepted it.
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{CouncilStatement, VerifiedContractVote};
+use fastpay_ethereum::{Call, ICouncil::ICouncilErrors, Revert};
+
+use super::announcement::announcement;
+use super::nodes::Nodes;
+use super::transaction::{Courier, Payer, Tell, reverted};
+use super::votes::{acceptances, votes};
+use super::{CommitteeError, Proposal, State};
+use crate::authority::config::Config;
+
+/// Does what can be done now towards the installation of the committee in `file`, and returns once that is final: lets it
+/// mature when its delay has passed, and installs it if the files of `accepted` have a quorum's acceptances. Does nothing if
+/// it is installed. The proposal that it returns says what is missing.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn install(
+    config: &Config,
+    payer: Payer,
+    (file, accepted): (&Path, &[PathBuf]),
+    told: Tell<'_>,
+) -> Result<Proposal, CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let announcement = announcement(file, &nodes.domain())?;
+    let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
+    let files = votes(accepted)?;
+    let courier = Courier::new(&nodes, payer, file, told).await?;
+    let committees = nodes.committees().await?;
+    let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
+    let council = nodes.agree(async |node| node.council().await).await?;
+    let mut there = read().await?;
+    there.check_open()?;
+    match (there.state, there.installable_at) {
+        (State::Announced, Some(at)) => {
+            return Err(CommitteeError::TooEarly { at, is_endorsed: there.is_recovery || there.endorsed_at.is_some() });
+        }
+        (State::Installable, _) => {
+            let is_done = async || Ok(nodes.clock_of(id).await?.is_some_and(|clock| clock.matured_block.is_some()));
+            courier.send(Call::mature(council, id), is_done, told).await?;
+            there = read().await?;
+        }
+        _ => {
+            nodes.settle().await?;
+            there = read().await?;
+        }
+    }
+    let (State::Matured, Some(matured)) = (there.state, there.matured_block) else { return Ok(there) };
+    let found = acceptances(&nodes, &announcement, matured, &files).await?;
+    let Some(packed) = VerifiedContractVote::quorum(&announcement.committee, found.digest, &found.votes) else {
+        return Ok(there);
+    };
+    let is_done = async || Ok(read().await?.state == State::Installed);
+    let call = Call::install(council, &announcement, found.block, packed.into());
+    courier.send(call, is_done, told).await.map_err(|error| match reverted(&error) {
+        Some(Revert::Council(ICouncilErrors::UnknownBlock(_))) => CommitteeError::BlockForgotten(found.block),
+        _ => error,
+    })?;
+    read().await
+}

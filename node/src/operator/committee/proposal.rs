@@ -1,0 +1,278 @@
+//! How far an announcement has come, and the next step.
+
+use std::fmt;
+
+use fastpay_core::{
+    Announcement, Authority, AuthorityName, Committees, CouncilStatement, Digest, Epoch, PrimaryAddress,
+};
+use fastpay_ethereum::{Clock, utc};
+use serde::Serialize;
+
+use super::nodes::Nodes;
+use super::votes::{Acceptances, acceptances, valid, voters, voters_in};
+use super::{CommitteeError, VoteFile};
+
+/// What has happened to a proposed committee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is not on the contract yet.
+    Proposed,
+    /// It is announced, and its delay has not passed.
+    Announced,
+    /// Its delay has passed.
+    Installable,
+    /// It has matured: its members can accept.
+    Matured,
+    /// Its epoch has begun.
+    Installed,
+    /// It was not announced, or not installed, in time.
+    Lapsed,
+    /// Another committee was installed, or a quorum ended the recovery.
+    Ended,
+}
+
+/// An announcement with its state. All times are in seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proposal {
+    /// The digest by which the contract knows it.
+    pub id: Digest,
+    /// The epoch that it would begin.
+    pub epoch: Epoch,
+    /// Its state in the newest block.
+    pub state: State,
+    /// What to do next.
+    pub next: String,
+    /// Its members, in the order of their names.
+    pub members: Vec<Authority>,
+    /// Its guardian; zero for nobody.
+    pub guardian: PrimaryAddress,
+    /// Its recovery address; zero for nobody.
+    pub recovery: PrimaryAddress,
+    /// The first epoch whose keys were out; its own epoch if none were.
+    pub compromised_since: Epoch,
+    /// The checkpoint that it names; zero for none.
+    pub checkpoint: Digest,
+    /// The time by which it has to be announced.
+    pub deadline: u64,
+    /// Whether the recovery address announced it.
+    pub is_recovery: bool,
+    /// When it was announced.
+    pub announced_at: Option<u64>,
+    /// When the guardian endorsed it.
+    pub endorsed_at: Option<u64>,
+    /// The time from which it can mature and be installed.
+    pub installable_at: Option<u64>,
+    /// The time after which it cannot.
+    pub lapses_at: Option<u64>,
+    /// The block in which it matured.
+    pub matured_block: Option<u64>,
+    /// The members of the current committee that signed it, as far as the files or the chain show.
+    pub signed_by: Vec<AuthorityName>,
+    /// The number of them that is needed.
+    pub signatures_needed: usize,
+    /// The block that most of the acceptances in the files name.
+    pub accepted_block: Option<u64>,
+    /// The members of the announced committee whose acceptances are in the files, and name that block.
+    pub accepted_by: Vec<AuthorityName>,
+    /// The number of them that is needed.
+    pub acceptances_needed: usize,
+    /// The authorities whose votes are in the files and do not count: of another statement, block or key.
+    pub ignored: Vec<AuthorityName>,
+}
+
+impl Proposal {
+    /// Reads the state of an announcement. `votes` are the members' files, of both kinds; `packed` those with which it was
+    /// announced, if they are known.
+    pub(super) async fn read(
+        nodes: &Nodes,
+        announcement: &Announcement,
+        committees: &Committees,
+        (votes, packed): (&[VoteFile], Option<&[u8]>),
+    ) -> Result<Self, CommitteeError> {
+        let id = nodes.domain().council_digest(&CouncilStatement::Announcement(announcement));
+        let Announcement { committee, guardian, recovery, compromised_since, checkpoint, deadline } = announcement;
+        let clock = nodes.clock_of(id).await?;
+        let state = state(nodes, announcement, clock.as_ref()).await?;
+        // Those who decide on it are the members of the epoch before.
+        let before = committee.epoch().0.checked_sub(1).and_then(|before| committees.get(Epoch(before)));
+        if before.is_none() && clock.is_none() {
+            return Err(CommitteeError::Epoch { current: committees.current().epoch(), found: committee.epoch() });
+        }
+        let mut signed_by = Vec::new();
+        if let Some(before) = before {
+            signed_by = voters(&valid(before, id, votes));
+            signed_by.extend(packed.map(|packed| voters_in(before, id, packed)).unwrap_or_default());
+            signed_by.sort_unstable();
+            signed_by.dedup();
+        }
+        let matured_block = clock.and_then(|clock| clock.matured_block);
+        let accepted = match matured_block {
+            Some(matured) => acceptances(nodes, announcement, matured, votes).await?,
+            None => Acceptances::default(),
+        };
+        let accepted_by = voters(&accepted.votes);
+        let names = votes.iter().map(|vote| vote.authority);
+        let mut proposal = Self {
+            id,
+            epoch: committee.epoch(),
+            state,
+            next: String::new(),
+            members: committee.members().to_vec(),
+            guardian: *guardian,
+            recovery: *recovery,
+            compromised_since: *compromised_since,
+            checkpoint: *checkpoint,
+            deadline: *deadline,
+            is_recovery: clock.is_some_and(|clock| clock.is_recovery),
+            announced_at: clock.map(|clock| clock.announced_at),
+            endorsed_at: clock.and_then(|clock| clock.endorsed_at),
+            installable_at: clock.map(|clock| clock.installable_at),
+            lapses_at: clock.map(|clock| clock.lapses_at),
+            matured_block,
+            signatures_needed: before.map_or(0, |before| before.quorum()),
+            accepted_block: Some(accepted.block).filter(|_| !accepted_by.is_empty()),
+            acceptances_needed: committee.quorum(),
+            ignored: names.filter(|name| !signed_by.contains(name) && !accepted_by.contains(name)).collect(),
+            signed_by,
+            accepted_by,
+        };
+        proposal.next = proposal.next_step(nodes.roles().await?.0);
+        Ok(proposal)
+    }
+
+    /// Checks that the announcement is on the contract and can still be installed.
+    pub(super) fn check_open(&self) -> Result<(), CommitteeError> {
+        match (self.state, self.lapses_at) {
+            (State::Proposed, _) | (State::Lapsed, None) => Err(CommitteeError::NotAnnounced(self.id)),
+            (State::Lapsed, Some(at)) => Err(CommitteeError::Lapsed(at)),
+            (State::Ended, _) => Err(CommitteeError::Ended(self.id)),
+            (State::Announced | State::Installable | State::Matured | State::Installed, _) => Ok(()),
+        }
+    }
+
+    fn next_step(&self, guardian_now: PrimaryAddress) -> String {
+        let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
+        let (signed, accepted) = (signed_by.len(), accepted_by.len());
+        match self.state {
+            State::Proposed if signed < *signatures_needed => {
+                format!(
+                    "{} more members of the current committee sign it (`committee sign`)",
+                    signatures_needed - signed
+                )
+            }
+            State::Proposed => format!("announce it by {} (`committee announce`)", utc(self.deadline)),
+            State::Announced if self.endorsed_at.is_none() && !self.is_recovery && !guardian_now.is_zero() => format!(
+                "the guardian {guardian_now} endorses it (`committee endorse`); without that, wait until {}",
+                self.installable_at.map(utc).unwrap_or_default()
+            ),
+            State::Announced => {
+                format!("wait until {}, then `committee install`", self.installable_at.map(utc).unwrap_or_default())
+            }
+            State::Installable => "anyone records that its delay has passed (`committee install`)".into(),
+            State::Matured if accepted < *acceptances_needed => format!(
+                "{} more of its members accept it once block {} is final (`committee accept`), by {}",
+                acceptances_needed - accepted,
+                self.accepted_block.or(self.matured_block).unwrap_or_default(),
+                self.lapses_at.map(utc).unwrap_or_default()
+            ),
+            State::Matured => "install it (`committee install`)".into(),
+            State::Installed => "its members' nodes vote once they have joined (`fastpay-node join`)".into(),
+            State::Lapsed | State::Ended => "propose anew (`committee propose`), if it is still wanted".into(),
+        }
+    }
+}
+
+/// The state in the newest block.
+async fn state(nodes: &Nodes, announcement: &Announcement, clock: Option<&Clock>) -> Result<State, CommitteeError> {
+    let (current, now) = (nodes.epoch().await?, nodes.latest_time().await?);
+    let Some(clock) = clock else {
+        let is_late = now > announcement.deadline;
+        let has_ended = current >= announcement.committee.epoch();
+        return Ok(if has_ended {
+            State::Ended
+        } else if is_late {
+            State::Lapsed
+        } else {
+            State::Proposed
+        });
+    };
+    if current >= announcement.committee.epoch() {
+        let is_it = clock.matured_block.is_some() && is_installed(nodes, announcement, current).await?;
+        return Ok(if is_it { State::Installed } else { State::Ended });
+    }
+    let sign_of_life = nodes.agree_soon(async |node| node.last_sign_of_life().await).await?;
+    Ok(match clock.matured_block {
+        _ if now > clock.lapses_at => State::Lapsed,
+        _ if !clock.is_open(current, sign_of_life, now) => State::Ended,
+        Some(_) => State::Matured,
+        None if now >= clock.installable_at => State::Installable,
+        None => State::Announced,
+    })
+}
+
+/// Whether the committee of this announcement was installed in its epoch. Of two announcements of the same members, only
+/// what still counts tells them apart.
+async fn is_installed(nodes: &Nodes, announcement: &Announcement, current: Epoch) -> Result<bool, CommitteeError> {
+    let Announcement { committee, guardian, recovery, compromised_since, .. } = announcement;
+    let epoch = committee.epoch();
+    let installed = nodes.agree_soon(async |node| node.committee(epoch).await).await?;
+    if installed != *committee || (current == epoch && nodes.roles().await? != (*guardian, *recovery)) {
+        return Ok(false);
+    }
+    let Some(before) = epoch.0.checked_sub(1).map(Epoch) else { return Ok(false) };
+    let were_out = nodes.agree_soon(async |node| node.is_compromised(before).await).await?;
+    let says_so = *compromised_since < epoch;
+    // A later installation may say so of that epoch, too.
+    Ok(were_out == says_so || (were_out && current > epoch))
+}
+
+impl fmt::Display for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_recovery { "recovery" } else { "announcement" };
+        let state = match self.state {
+            State::Proposed => "not announced yet",
+            State::Announced => "announced",
+            State::Installable => "announced, and its delay has passed",
+            State::Matured => "announced and matured",
+            State::Installed => "installed",
+            State::Lapsed => "lapsed",
+            State::Ended => "ended",
+        };
+        writeln!(f, "{kind} {} of epoch {}: {state}", self.id, self.epoch)?;
+        if self.compromised_since < self.epoch {
+            writeln!(f, "  keys are compromised since epoch {}", self.compromised_since)?;
+        }
+        let of = |names: &[AuthorityName], needed: usize| {
+            let all: Vec<_> = names.iter().map(ToString::to_string).collect();
+            format!("{} of {needed} needed{}{}", all.len(), if all.is_empty() { "" } else { ": " }, all.join(", "))
+        };
+        if !self.is_recovery {
+            writeln!(f, "  signed by {}", of(&self.signed_by, self.signatures_needed))?;
+        }
+        if let Some(at) = self.announced_at {
+            let endorsed = self.endorsed_at.map_or("not endorsed".to_owned(), |at| format!("endorsed {}", utc(at)));
+            let endorsed = if self.is_recovery { String::new() } else { format!(", {endorsed}") };
+            writeln!(f, "  announced {}{endorsed}", utc(at))?;
+        }
+        if let (Some(from), Some(until)) = (self.installable_at, self.lapses_at) {
+            writeln!(f, "  can be installed from {} until {}", utc(from), utc(until))?;
+        }
+        if let Some(block) = self.matured_block {
+            let named = self.accepted_block.unwrap_or(block);
+            writeln!(
+                f,
+                "  matured in block {block}; accepted with block {named} by {}",
+                of(&self.accepted_by, self.acceptances_needed)
+            )?;
+        }
+        for member in &self.members {
+            writeln!(f, "  member {}  {}", member.name, member.redemption_key)?;
+        }
+        for name in &self.ignored {
+            writeln!(f, "  a vote of {name} does not count: of another statement, block or key")?;
+        }
+        write!(f, "  next: {}", self.next)
+    }
+}

@@ -1,0 +1,85 @@
+//! Writes the file of the next committee.
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{Announcement, Committee, CouncilStatement, Digest, Epoch, PrimaryAddress};
+use fastpay_program::files;
+
+use super::announcement::{announcement, check_members, check_terms, file_of};
+use super::describe::describe;
+use super::nodes::Nodes;
+use super::prove::Proof;
+use super::{CommitteeError, Proposal, read};
+use crate::authority::config::Config;
+
+const DAY_S: u64 = 86_400;
+/// Without a guardian an installation takes 14 days. With this delay, a committee that is announced within a week is
+/// installed before the contract pays anything that stolen keys have queued. The contract asks for it where there is no
+/// guardian from the beginning (docs/CONTRACT.md, Safety parameters).
+const DELAY_WITHOUT_GUARDIAN_S: u64 = 21 * DAY_S;
+
+/// What an announcement says beside its members.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The guardian, zero for nobody; by default as now.
+    pub guardian: Option<PrimaryAddress>,
+    /// The recovery address, zero for nobody; by default as now.
+    pub recovery: Option<PrimaryAddress>,
+    /// The first epoch whose keys were out; by default none were.
+    pub compromised_since: Option<Epoch>,
+    /// The newest certified checkpoint; zero for none.
+    pub checkpoint: Digest,
+    /// The days from now until it has to be announced.
+    pub days: u64,
+}
+
+/// Proposes those whose `proofs` are given as the next committee, and writes the proposal to `out`. A file that has the
+/// same proposal with a deadline that has not passed is left as it is. Returns the proposal in words, too.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn propose(
+    config: &Config,
+    proofs: &[PathBuf],
+    terms: &Terms,
+    out: &Path,
+) -> Result<(String, Proposal), CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let domain = nodes.domain();
+    let committees = nodes.committees().await?;
+    let members = proofs.iter().map(|path| Ok(read::<Proof>(path)?.authority()));
+    let epoch = committees.next_epoch();
+    let committee = Committee::new(epoch, members.collect::<Result<_, CommitteeError>>()?)?;
+    let (guardian, recovery) = nodes.roles().await?;
+    let deadline = nodes.latest_time().await?.saturating_add(terms.days.saturating_mul(DAY_S));
+    let proposed = Announcement {
+        committee,
+        guardian: terms.guardian.unwrap_or(guardian),
+        recovery: terms.recovery.unwrap_or(recovery),
+        compromised_since: terms.compromised_since.unwrap_or(epoch),
+        checkpoint: terms.checkpoint,
+        deadline,
+    };
+    check_terms(&proposed, &domain)?;
+    check_members(&proposed, proofs, &domain, &committees)?;
+    let outflow_delay_s = nodes.agree(async |node| node.outflow_delay().await).await?;
+    if proposed.guardian.is_zero() && outflow_delay_s < DELAY_WITHOUT_GUARDIAN_S {
+        return Err(CommitteeError::NoGuardian { outflow_delay_s });
+    }
+    nodes.check_deadline(deadline).await?;
+    nodes.check_digest(&CouncilStatement::Announcement(&proposed)).await?;
+    let unwritten = |error| CommitteeError::Stored { path: out.into(), error };
+    let proposed = if files::create_public(out, file_of(&proposed, &domain).as_bytes()).map_err(unwritten)? {
+        proposed
+    } else {
+        let there = announcement(out, &domain)?;
+        let is_same = there == Announcement { deadline: there.deadline, ..proposed };
+        match nodes.check_deadline(there.deadline).await {
+            Ok(()) if is_same => there,
+            Ok(()) | Err(CommitteeError::Deadline(_)) => return Err(CommitteeError::OtherProposal(out.into())),
+            Err(error) => return Err(error),
+        }
+    };
+    let text = describe(&nodes, &proposed, &committees).await?;
+    Ok((text, Proposal::read(&nodes, &proposed, &committees, (&[], None)).await?))
+}

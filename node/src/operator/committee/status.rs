@@ -1,0 +1,100 @@
+//! What is announced, as the chain and the operators' files say.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{Announcement, CouncilStatement, Digest, Epoch, PrimaryAddress};
+use fastpay_ethereum::RANGE_BLOCKS_DEFAULT;
+use serde::Serialize;
+
+use super::announcement::announcement;
+use super::nodes::Nodes;
+use super::votes::votes;
+use super::{CommitteeError, Proposal, State};
+use crate::authority::config::Config;
+
+/// How far back announcements are read: 45 days of 12 seconds a block. A recovery lapses 44 days after its announcement,
+/// any other announcement after 28.
+const BLOCKS_READ: u64 = 45 * 7_200;
+
+/// What the council has to decide.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CouncilReport {
+    /// The chain's ID (EIP-155).
+    pub chain_id: u64,
+    /// FastPay's address.
+    pub contract: PrimaryAddress,
+    /// The council's address.
+    pub council: PrimaryAddress,
+    /// The epoch in the newest block.
+    pub epoch: Epoch,
+    /// The guardian; zero for nobody.
+    pub guardian: PrimaryAddress,
+    /// The recovery address; zero for nobody.
+    pub recovery: PrimaryAddress,
+    /// The announcement in the file, whatever its state, and all others that can still be installed.
+    pub announcements: Vec<Proposal>,
+}
+
+/// Reads what is announced. With a `file`, also how far that announcement has come, with the members' `signed` files of
+/// both kinds.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn status(config: &Config, file: Option<&Path>, signed: &[PathBuf]) -> Result<CouncilReport, CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let (domain, files) = (nodes.domain(), votes(signed)?);
+    let own = file.map(|file| announcement(file, &domain)).transpose()?;
+    let own_id = own.as_ref().map(|own| domain.council_digest(&CouncilStatement::Announcement(own)));
+    let committees = nodes.committees().await?;
+    let mut found = announced(&nodes).await?;
+    let mut announcements = Vec::new();
+    if let (Some(own), Some(id)) = (&own, own_id) {
+        let packed = found.remove(&id).and_then(|(_, packed)| packed);
+        announcements.push(Proposal::read(&nodes, own, &committees, (&files, packed.as_deref())).await?);
+    }
+    for (announcement, packed) in found.values() {
+        let proposal = Proposal::read(&nodes, announcement, &committees, (&[], packed.as_deref())).await?;
+        if matches!(proposal.state, State::Announced | State::Installable | State::Matured) {
+            announcements.push(proposal);
+        }
+    }
+    let (guardian, recovery) = nodes.roles().await?;
+    let council = nodes.agree(async |node| node.council().await).await?;
+    let (chain_id, contract, epoch) = (domain.chain_id(), domain.contract(), nodes.epoch().await?);
+    Ok(CouncilReport { chain_id, contract, council, epoch, guardian, recovery, announcements })
+}
+
+/// All announcements of the last weeks, each with the votes in the transaction that sent it.
+async fn announced(nodes: &Nodes) -> Result<BTreeMap<Digest, (Announcement, Option<Vec<u8>>)>, CommitteeError> {
+    let primary = nodes.primary().await?;
+    let head = primary.latest_head().await?.number();
+    let mut first = primary.deployment_block().await?.max(head.saturating_sub(BLOCKS_READ));
+    let mut found = BTreeMap::new();
+    while first <= head {
+        let last = first.saturating_add(RANGE_BLOCKS_DEFAULT - 1).min(head);
+        for (id, (announcement, transaction)) in primary.announcements(first, last).await? {
+            let packed = match transaction {
+                Some(transaction) => primary.votes_announced_in(transaction).await?.map(Into::into),
+                None => None,
+            };
+            found.insert(id, (announcement, packed));
+        }
+        first = last.saturating_add(1);
+    }
+    Ok(found)
+}
+
+impl fmt::Display for CouncilReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = |address: PrimaryAddress| if address.is_zero() { "nobody".to_owned() } else { address.to_string() };
+        writeln!(f, "contract {} on chain {}, council {}", self.contract, self.chain_id, self.council)?;
+        write!(f, "epoch {}, guardian {}, recovery {}", self.epoch, who(self.guardian), who(self.recovery))?;
+        if self.announcements.is_empty() {
+            write!(f, "\nno committee is announced")?;
+        }
+        self.announcements.iter().try_for_each(|proposal| write!(f, "\n{proposal}"))
+    }
+}
