@@ -129,6 +129,17 @@ pub enum WalletError {
         /// The number of the checkpoint.
         checkpoint: u64,
     },
+    /// The same redemption was begun before, and the contract has paid or queued it since.
+    #[error(
+        "the same redemption was begun before, as #{sequence} of account {account}, and the contract has paid or queued \
+         it; nothing was sent now. To make it once more, give the command again"
+    )]
+    PaidBefore {
+        /// The paying account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
     /// An event did not happen within the time limit.
     #[error("{what} did not happen within {seconds} s, and still may: {hint}")]
     TimedOut {
@@ -214,9 +225,10 @@ impl WalletError {
         match self {
             Self::Folder(FolderError::Busy { .. }) | Self::OtherJob { .. } => ErrorKind::Busy,
             Self::Quorum(QuorumError::NoRoom { .. }) => ErrorKind::Busy,
-            Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } | Self::SettledBefore { .. } => {
-                ErrorKind::Conflict
-            }
+            Self::Folder(FolderError::OtherOrder { .. })
+            | Self::OtherCopy { .. }
+            | Self::SettledBefore { .. }
+            | Self::PaidBefore { .. } => ErrorKind::Conflict,
             Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. }) => ErrorKind::Conflict,
             Self::Folder(_) => ErrorKind::Storage,
             Self::Config(_) | Self::Network(_) | Self::Quorum(QuorumError::NoPrimary) => ErrorKind::Config,

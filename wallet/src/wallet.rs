@@ -228,6 +228,7 @@ impl Wallet {
                     Resumed::Archived { order, settled, checkpoint } if same && order == settled => {
                         return Err(WalletError::SettledBefore { account, sequence, checkpoint });
                     }
+                    Resumed::Paid { .. } if same => return Err(WalletError::PaidBefore { account, sequence }),
                     _ => {}
                 }
             }

@@ -18,7 +18,7 @@ use fastpay_testkit::{TestCommittee, alice, bob};
 use fastpay_wallet::folder::{
     AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, OrderState, PrimarySettings,
 };
-use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, check_recipient, set_up};
+use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Receipt, Resumed, Wallet, WalletError, check_recipient, set_up};
 use serde_json::{Value, json};
 
 use crate::support::{Wallets, pay};
@@ -586,8 +586,8 @@ async fn what_was_pruned_is_proven_right_after_a_rotation() {
     assert!(found(&open()).await.is_some());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_redemption_that_a_recovery_debited_behind_a_gap_is_noted_as_paid_once_it_is_stepped_over() {
+/// A redemption that the contract paid, and that a recovery debited behind a payment that it left out.
+async fn paid_behind_a_gap() -> (Scene, Wallet, Receipt) {
     let scene = Scene::new().await;
     scene.deposit(&alice(), 100).await;
     let wallet = scene.wallet();
@@ -601,6 +601,31 @@ async fn a_redemption_that_a_recovery_debited_behind_a_gap_is_noted_as_paid_once
     let now = Signers { committee: &scene.committee.committee.committee, keys: &scene.committee.committee.keys };
     scene.anvil.rotate(scene.contract, now, Signers { committee: &next.committee, keys: &next.keys }).await;
     scene.committee.recover_paid(wallet.network(), &paid, 0, 80);
+    (scene, wallet, receipt)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redemption_that_is_noted_as_paid_is_not_made_a_second_time() {
+    let (scene, wallet, receipt) = paid_behind_a_gap().await;
+    let home = tempfile::tempdir().unwrap();
+    scene.set_up(home.path()).await;
+    let copy = Wallet::open(Folder::new(home.path()), options()).unwrap();
+    copy.network().adopt(wallet.network().committees(), wallet.network().names());
+    let journal = copy.folder().orders(alice().account()).lock(Duration::from_secs(5)).await.unwrap();
+    for entry in wallet.folder().orders(alice().account()).entries().unwrap() {
+        journal.create(&entry.order.unwrap().verify(wallet.network().domain()).unwrap()).unwrap();
+    }
+    journal.certify(&receipt.certificate).unwrap();
+    drop(journal);
+    let error = copy.send(&alice(), &redeem(20)).await.unwrap_err();
+    assert!(matches!(error, WalletError::PaidBefore { sequence: SequenceNumber(1), .. }), "{error}");
+    assert!(copy.folder().orders(alice().account()).unfinished().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redemption_that_a_recovery_debited_behind_a_gap_is_noted_as_paid_once_it_is_stepped_over() {
+    let (scene, wallet, receipt) = paid_behind_a_gap().await;
+    let Transfer::Redemption(paid) = receipt.certificate.transfer().clone() else { panic!() };
     let resumed = wallet.resume(alice().account()).await.unwrap();
     let [Resumed::Settled(made), Resumed::Paid { order }] = &resumed[..] else { panic!("{resumed:?}") };
     assert_eq!((made.certificate.transfer().amount(), &**order), (Amount(7), &paid.clone().into()));
