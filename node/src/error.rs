@@ -235,7 +235,7 @@ fn of_recover(error: &RecoverError) -> ErrorKind {
         RecoverError::Deployment(error) => of_deployment(error),
         RecoverError::Base(NoBase::Checkpoint(error)) | RecoverError::Checkpoint(error) => of_checkpoint(error),
         RecoverError::Primary(_) => ErrorKind::Primary,
-        RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_)) => ErrorKind::Argument,
+        RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_) | NoBase::Compromised { .. }) => ErrorKind::Argument,
         RecoverError::Base(NoBase::Later { .. } | NoBase::WithoutAdopted { .. }) => ErrorKind::Argument,
         RecoverError::NoRecovery(_) | RecoverError::History(_) | RecoverError::File { .. } => ErrorKind::Argument,
     }

@@ -18,6 +18,7 @@
 //! | `replace` | a new authority in the place of a lost one, and one more: both join and vote |
 //! | `members` | three new members of whom no endpoints file tells |
 //! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
+//! | `stolen` | keys of three of four members are stolen: their operators begin anew from what they executed |
 //! | `followers` | the `fastpay` command and a running relayer during a rotation |
 //! | `merchant` | a shop that is paid by links and notified by webhooks, also while it or the service is down |
 //! | `migration` | a move to a new contract while the old one runs |
@@ -47,6 +48,7 @@ mod replace;
 mod restored;
 mod rotation;
 mod scene;
+mod stolen;
 mod storm;
 mod traces;
 mod unlock;
