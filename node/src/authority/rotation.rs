@@ -208,8 +208,9 @@ pub(crate) fn tell_unrecovered(Recovery { epoch, adopted }: &Recovery) {
         Some(checkpoint) => tracing::warn!(
             %epoch, %checkpoint,
             "the installation of the committee ends earlier epochs at once, and this data folder does not begin from the \
-             checkpoint that it adopted: nothing is voted for or executed. Run `fastpay-node recover` with the archive as --out, wait until the \
-             checkpoint is certified there, stop the node, run `fastpay-node rebase`, and start the node"
+             checkpoint that it adopted: nothing is voted for or executed. Run `fastpay-node recover` with the archive \
+             as --out, wait until the checkpoint is certified there, stop the node, run `fastpay-node rebase`, and \
+             start the node"
         ),
     }
 }
