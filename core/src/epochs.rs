@@ -11,7 +11,8 @@ use crate::amount::Epoch;
 use crate::committee::{Authority, Committee, CommitteeError};
 use crate::standing::EpochEnd;
 
-/// The newest recovery: its committee begins from one rebuilt checkpoint, and nothing else of earlier epochs counts.
+/// The newest recovery ([`crate::checkpoint::InstalledCommittee::is_recovery`]): its committee begins from one rebuilt
+/// checkpoint, and nothing else of earlier epochs counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovery {
     /// The epoch that it installed.

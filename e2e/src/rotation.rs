@@ -127,7 +127,7 @@ impl Network {
     pub fn sign(&self, rotation: &Rotation) -> Result<Vec<Finished>, Failure> {
         let mut signed = Vec::new();
         for voter in &rotation.voters {
-            let (authority, out) = (self.at(*voter)?, self.vote_file(rotation.epoch.0, "sign", *voter));
+            let (authority, out) = (self.member(*voter)?, self.vote_file(rotation.epoch.0, "sign", *voter));
             signed.push(authority.vote("sign", &rotation.announcement, &rotation.proofs, &out)?.success()?);
         }
         Ok(signed)
@@ -229,7 +229,7 @@ impl Network {
             return Err(Failure::Wrong(format!("it has not matured: {}{}", matured.out, matured.err)));
         }
         for voter in &rotation.acceptors {
-            let (authority, out) = (self.at(*voter)?, self.vote_file(rotation.epoch.0, "accept", *voter));
+            let (authority, out) = (self.member(*voter)?, self.vote_file(rotation.epoch.0, "accept", *voter));
             // Retry until the voter's own node has read the block.
             wait_for(PATIENCE, async || {
                 let vote = authority.vote("accept", &rotation.announcement, &rotation.proofs, &out);
@@ -253,7 +253,7 @@ impl Network {
         self.install(&rotation).await
     }
 
-    fn at(&self, number: usize) -> Result<&crate::Authority, Failure> {
+    pub(crate) fn member(&self, number: usize) -> Result<&crate::Authority, Failure> {
         self.authorities.get(number).ok_or_else(|| Failure::Wrong(format!("there is no authority {number}")))
     }
 

@@ -4,14 +4,10 @@
 //! explain is an [`Alarm`]; everything else is retryable. The contract keeps every committee that it ever installed and
 //! never changes one, so a reader that was away for many epochs gets all of them from its views.
 
-use std::collections::BTreeSet;
-
-use alloy::primitives::U256;
-use alloy::sol_types::SolEvent;
-use fastpay_core::{Committee, Committees, Epoch, EpochEnd, Recovery};
+use fastpay_core::{Committee, Committees, Digest, Epoch, EpochEnd, Recovery};
 
 use crate::contract::{ICouncil, IFastPay};
-use crate::deposits::{DepositsError, RANGE_BLOCKS_DEFAULT, block_hash};
+use crate::deposits::{DepositsError, block_hash};
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
 use crate::events::Alarm;
@@ -39,12 +35,12 @@ impl EpochReader {
     /// # Errors
     /// See [`DepositsError::is_retryable`]. [`DepositsError::Lagging`] if the deployment is not final yet.
     pub async fn read(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
-        Ok(self.agreed(known, None, u64::MAX).await?.0)
+        self.agreed(known, None, u64::MAX).await
     }
 
     /// As [`EpochReader::read`], with the newest recovery, what it has adopted in that block, and until when votes of the
     /// epoch before the newest one count there. Of the epochs in `known` it is known which were installed by a recovery.
-    /// For an authority: of a new epoch that ended all before it, the announcements are read, from the deployment on.
+    /// For an authority.
     ///
     /// # Errors
     /// As [`EpochReader::read`].
@@ -63,18 +59,23 @@ impl EpochReader {
         known: Option<&Committees>,
     ) -> Result<Committees, DepositsError> {
         let examined = known.map_or(Epoch(0), |known| known.current().epoch());
-        Ok(self.agreed(known, Some(examined), block).await?.0)
+        self.agreed(known, Some(examined), block).await
     }
 
-    /// Every recovery that installed one of these committees, in their order, with what it has adopted in the newest
-    /// block that is final at every node.
+    /// What an epoch has adopted in the newest block that is final at every node.
     ///
     /// # Errors
     /// As [`EpochReader::read`].
-    pub async fn recoveries(&self, committees: &Committees) -> Result<Vec<Recovery>, DepositsError> {
-        let mut recoveries = self.agreed(Some(committees), Some(Epoch(0)), u64::MAX).await?.1;
-        recoveries.retain(|recovery| recovery.epoch <= committees.current().epoch());
-        Ok(recoveries)
+    pub async fn adopted(&self, epoch: Epoch) -> Result<Option<Digest>, DepositsError> {
+        let block = self.common_final_block().await?;
+        let mut agreed = None;
+        for node in self.primary.endpoints() {
+            let adopted = self.adopted_at(node, epoch, At::Hash(block_hash(node, block).await?)).await?;
+            if *agreed.get_or_insert(adopted) != adopted {
+                return Err(Alarm::Disagreement { block, node: node.label().into() }.into());
+            }
+        }
+        agreed.ok_or(DepositsError::Primary(PrimaryError::NoUrl))
     }
 
     /// The epoch before the current one of `committees`, if its committee's checkpoints still count: no node says, in the
@@ -94,29 +95,25 @@ impl EpochReader {
         Ok(Some(Epoch(before)))
     }
 
-    /// The committees, and the recoveries after the epoch `examined` beside the newest one that is known.
+    /// The committees; with the newest recovery if those after the epoch `examined` are to be looked at.
     async fn agreed(
         &self,
         known: Option<&Committees>,
         examined: Option<Epoch>,
         up_to: u64,
-    ) -> Result<(Committees, Vec<Recovery>), DepositsError> {
+    ) -> Result<Committees, DepositsError> {
         let block = self.common_final_block().await?.min(up_to);
-        let mut agreed: Option<(Committees, Vec<Recovery>)> = None;
+        let mut agreed: Option<Committees> = None;
         for node in self.primary.endpoints() {
             let hash = block_hash(node, block).await?;
             let mut committees = self.read_at(node, known, At::Hash(hash), block).await?;
-            let recoveries = match examined {
-                Some(examined) => {
-                    self.read_end(node, &mut committees, At::Hash(hash)).await?;
-                    self.read_recoveries(node, &mut committees, examined, (At::Hash(hash), block)).await?
-                }
-                None => Vec::new(),
-            };
-            let read = (committees, recoveries);
+            if let Some(examined) = examined {
+                self.read_end(node, &mut committees, At::Hash(hash)).await?;
+                self.read_recovery(node, &mut committees, examined, At::Hash(hash)).await?;
+            }
             match &agreed {
-                None => agreed = Some(read),
-                Some(first) if *first == read => {}
+                None => agreed = Some(committees),
+                Some(first) if *first == committees => {}
                 Some(_) => return Err(Alarm::Disagreement { block, node: node.label().into() }.into()),
             }
         }
@@ -183,87 +180,40 @@ impl EpochReader {
         Ok(())
     }
 
-    /// The recoveries after the epoch `examined`, beside the newest one that is known. Notes the newest of all.
-    async fn read_recoveries(
+    /// Notes the newest recovery, of those after the epoch `examined` and the one that is known, and what it has adopted.
+    /// Of the committees that follow each other without a later recovery, an epoch counts as one whose keys were out only
+    /// if the installation of the next one said so.
+    async fn read_recovery(
         &self,
         node: &Endpoint,
         committees: &mut Committees,
         examined: Epoch,
-        (at, block): (At, u64),
-    ) -> Result<Vec<Recovery>, PrimaryError> {
+        at: At,
+    ) -> Result<(), PrimaryError> {
         let contract = self.primary.contract();
-        let mut ended_all = Vec::new();
-        for committee in committees.iter().filter(|committee| committee.epoch() > examined) {
-            // A recovery ends all epochs before it. Later installations may end those before an ordinary rotation.
-            let before = committee.epoch().0.saturating_sub(1);
-            let ends = async |epoch| node.view(contract, &IFastPay::compromisedCall { epoch }, at).await;
-            if ends(before).await? && ends(0).await? {
-                ended_all.push(&**committee);
+        let (mut newest, mut epoch) = (committees.recovery(), committees.current().epoch());
+        while epoch > examined {
+            let before = epoch.0.saturating_sub(1);
+            if node.view(contract, &IFastPay::compromisedCall { epoch: before }, at).await? {
+                newest = Some(Recovery { epoch, adopted: None });
+                break;
             }
+            epoch = Epoch(before);
         }
-        let found = self.installed_by_recovery(node, &ended_all, (at, block)).await?;
-        let known = committees.recovery().filter(|known| !found.contains(&known.epoch));
-        let found = found.into_iter().map(|epoch| Recovery { epoch, adopted: None });
-        let mut recoveries: Vec<Recovery> = known.into_iter().chain(found).collect();
-        for recovery in recoveries.iter_mut().filter(|recovery| recovery.adopted.is_none()) {
-            let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
-            let adopted = node.view(council, &ICouncil::adoptedCall { epoch: recovery.epoch.0 }, at).await?;
-            recovery.adopted = Some(adopted).filter(|adopted| !adopted.is_zero());
+        let Some(Recovery { epoch, mut adopted }) = newest else { return Ok(()) };
+        if adopted.is_none() {
+            adopted = self.adopted_at(node, epoch, at).await?;
         }
-        recoveries.sort_by_key(|recovery| recovery.epoch);
-        if let Some(newest) = recoveries.last() {
-            committees.recover(*newest).expect("it is the recovery of a committee of the list, after the first");
-        }
-        Ok(recoveries)
+        committees
+            .recover(Recovery { epoch, adopted })
+            .expect("it is the recovery of a committee of the list, after the first");
+        Ok(())
     }
 
-    /// Those of the committees that ended all epochs before them, and that a recovery announced, as the node's events
-    /// from the deployment on say.
-    async fn installed_by_recovery(
-        &self,
-        node: &Endpoint,
-        candidates: &[&Committee],
-        (at, block): (At, u64),
-    ) -> Result<BTreeSet<Epoch>, PrimaryError> {
-        let (mut ended_all, mut announced) = (BTreeSet::new(), BTreeSet::new());
-        if candidates.is_empty() {
-            return Ok(announced);
-        }
-        let contract = self.primary.contract();
-        let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
-        let mut first = self.primary.deployment_block().await?;
-        while first <= block {
-            let last = first.saturating_add(RANGE_BLOCKS_DEFAULT.saturating_sub(1)).min(block);
-            for log in node.logs_of(contract, &[IFastPay::CommitteeInstalled::SIGNATURE_HASH], first, last).await? {
-                match IFastPay::CommitteeInstalled::decode_log_data(log.data()) {
-                    Ok(installed) if installed.compromisedSince == 0 => {
-                        ended_all.insert(Epoch(installed.epoch));
-                    }
-                    _ => {}
-                }
-            }
-            for log in node.logs_of(council, &[ICouncil::CommitteeAnnounced::SIGNATURE_HASH], first, last).await? {
-                let Ok(ICouncil::CommitteeAnnounced { id, announcement, .. }) =
-                    ICouncil::CommitteeAnnounced::decode_log_data(log.data())
-                else {
-                    continue;
-                };
-                let epoch = Epoch(announcement.epoch);
-                let Some(committee) = candidates.iter().find(|committee| committee.epoch() == epoch) else { continue };
-                let is_same = checked_committee(epoch, &announcement.authorities, quorum_of(committee));
-                if announcement.compromisedSince != 0 || is_same.ok().as_ref() != Some(*committee) {
-                    continue;
-                }
-                // Two announcements may name the same members, and of those that have matured any may be the one.
-                let clock = node.view(council, &ICouncil::clockOfCall { id }, at).await?;
-                if clock.isRecovery && !clock.maturedBlock.is_zero() {
-                    announced.insert(epoch);
-                }
-            }
-            first = last.saturating_add(1);
-        }
-        announced.retain(|epoch| ended_all.contains(epoch));
-        Ok(announced)
+    async fn adopted_at(&self, node: &Endpoint, epoch: Epoch, at: At) -> Result<Option<Digest>, PrimaryError> {
+        let council = node.view(self.primary.contract(), &IFastPay::councilCall {}, at).await?;
+        let adopted = node.view(council, &ICouncil::adoptedCall { epoch: epoch.0 }, at).await?;
+        Ok(Some(adopted).filter(|adopted| !adopted.is_zero()))
     }
 
     async fn committee(&self, node: &Endpoint, epoch: Epoch, at: At) -> Result<Committee, PrimaryError> {
@@ -272,8 +222,4 @@ impl EpochReader {
         let quorum = node.view(contract, &IFastPay::quorumCall { epoch: epoch.0 }, at).await?;
         checked_committee(epoch, &listed, quorum)
     }
-}
-
-fn quorum_of(committee: &Committee) -> U256 {
-    U256::from(committee.quorum())
 }

@@ -76,8 +76,8 @@ pub(super) enum Command {
         #[command(flatten)]
         folder: FolderArguments,
     },
-    /// Rebuild the checkpoint from which a committee begins that was installed by a recovery. Equal sources give equal
-    /// checkpoints
+    /// Rebuild the checkpoint from which a committee begins whose installation ended earlier epochs at once: after a
+    /// recovery, or after keys of more than f members were stolen. Equal sources give equal checkpoints
     Recover {
         #[command(flatten)]
         sources: SourceArguments,

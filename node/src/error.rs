@@ -239,7 +239,7 @@ fn of_recover(error: &RecoverError) -> ErrorKind {
         RecoverError::Deployment(error) => of_deployment(error),
         RecoverError::Base(NoBase::Checkpoint(error)) | RecoverError::Checkpoint(error) => of_checkpoint(error),
         RecoverError::Primary(_) => ErrorKind::Primary,
-        RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_)) => ErrorKind::Argument,
+        RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_) | NoBase::Compromised { .. }) => ErrorKind::Argument,
         RecoverError::Base(NoBase::Later { .. } | NoBase::WithoutAdopted { .. }) => ErrorKind::Argument,
         RecoverError::NoRecovery(_) | RecoverError::History(_) | RecoverError::File { .. } => ErrorKind::Argument,
     }
@@ -262,7 +262,7 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::NoPrimary | E::OtherDigest | E::Config(_) | E::NoEndpoints => ErrorKind::Config,
         E::File { .. } | E::NotACommittee(_) | E::Epoch { .. } | E::Chain { .. } => ErrorKind::Argument,
         E::RaiseEpoch { .. } | E::CapNotRaised { .. } => ErrorKind::Argument,
-        E::CompromisedSince(_) | E::NobodyJoins { .. } | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
+        E::CompromisedSince(_) | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
         E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
         E::NotQueued | E::NotCompromised(_) | E::Confirmed | E::NotJoined(_) | E::Stale(_) => ErrorKind::Argument,

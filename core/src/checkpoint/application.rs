@@ -134,7 +134,7 @@ pub enum SegmentError {
         sequence: SequenceNumber,
     },
     /// A recovery that no installation made.
-    #[error("the recovery does not end with the installation of a committee that ends all earlier epochs")]
+    #[error("the recovery does not end with the installation of a committee that ends earlier epochs at once")]
     NoRecovery,
     /// A recovery ends with the installation that made it.
     #[error("an entry stands after the installation that made the recovery")]
@@ -279,7 +279,7 @@ impl Application {
     }
 
     fn follow(&mut self, event: PrimaryEvent) -> Result<(), SegmentError> {
-        let ends_recovery = self.ends_recovery(&event);
+        let ends_recovery = self.ends_recovery(&event)?;
         if self.account.is_some() && !ends_recovery {
             return Err(SegmentError::EventAfterNumbers(event.index));
         }

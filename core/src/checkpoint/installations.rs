@@ -18,6 +18,17 @@ pub struct InstalledCommittee {
     pub checkpoint: Digest,
 }
 
+impl InstalledCommittee {
+    /// Whether this is the installation of a *recovery*: it says that an epoch before it ends at once, because more of its
+    /// keys were out than its committee tolerates, or because nobody is left who has them. What such epochs certified
+    /// proves nothing by itself, so the committee begins from one rebuilt checkpoint, which the Primary adopts. Nobody
+    /// votes in its epoch before that, and nothing else of any epoch before it counts afterwards.
+    #[must_use]
+    pub fn is_recovery(&self) -> bool {
+        self.compromised_since < self.committee.epoch()
+    }
+}
+
 /// All committees from epoch 0 on, without a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installations {

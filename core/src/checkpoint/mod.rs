@@ -40,7 +40,7 @@ pub use certificate::{
 pub use installations::{Installations, InstalledCommittee};
 pub use leaf::Leaf;
 pub use own::OwnState;
-pub use recover::{LeftOut, LeftOutReason, Recovered, RecoveryError};
+pub use recover::{KnownFacts, LeftOut, LeftOutReason, Recovered, RecoveryError};
 pub use runs::{RUN_LEAVES, SEGMENT_HEADER_BYTES, TreeLevels};
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};

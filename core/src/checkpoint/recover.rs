@@ -1,18 +1,26 @@
-//! Rebuilds the history of a committee that is gone [LIFE §5]: from a certified state, what the Primary said since, and
-//! whatever certificates are still known, in any order.
+//! Rebuilds the history before a recovery [LIFE §3.5, §5]: from a certified state, what the Primary said since, and
+//! whatever certificates are still known, in any order. The committee is gone, or keys of more members than it tolerates
+//! were out.
 //!
 //! ```text
-//!  events ─► which order of each number holds ─┐
-//!  certificates ─► without gap from V ─────────┴─► while an account owes: without its last order ─► segment
+//!  events, who executed what ─► which order of each number holds ─┐
+//!  certificates ─► without gap from V ────────────────────────────┴─► while an account owes: without its last order
+//!                                                                     ─► segment
 //! ```
+//! Thieves who have a quorum's keys certify two orders of one number. Then the one counts that more members executed: if
+//! a quorum did, it is in more of the folders than any other one. So what was settled is not taken back for an order that
+//! nobody had seen.
+//!
 //! What the Primary paid or queued is debited whether or not a certificate of it is known, and also behind a gap. Of the
 //! orders, as many are taken as are covered. There is one largest set of them: what covers one order covers it in a
 //! larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::application::SegmentError;
-use super::segment::{PrimaryEvent, Segment, SegmentEntry};
+use super::installations::InstalledCommittee;
+use super::segment::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
 use super::state::{CheckpointState, NumberState};
 use crate::Digest;
 use crate::amount::{Amount, Asset, Balance, Epoch, SequenceNumber};
@@ -26,7 +34,7 @@ use crate::transfer::{Redemption, Transfer};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecoveryError {
     /// No installation made a recovery.
-    #[error("the newest event is not the installation of a committee that ends all earlier epochs")]
+    #[error("the newest event is not the installation of a committee that ends earlier epochs at once")]
     NoRecovery,
     /// The events do not follow the state.
     #[error(transparent)]
@@ -62,11 +70,10 @@ pub struct LeftOut {
 /// Why a certificate is not in the rebuilt history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum LeftOutReason {
-    /// Thieves may have made it: a rotation says that keys of its epoch were out. Or an earlier recovery adopted a
-    /// checkpoint without it. Or the new committee made it, too early.
+    /// An earlier recovery adopted a checkpoint without it. Or the new committee made it, too early.
     #[error(
-        "certificates of epoch {0} do not count: keys were out, or a later epoch adopted a checkpoint without it, or the \
-         epoch has not adopted one"
+        "certificates of epoch {0} do not count: a later epoch adopted a checkpoint without it, or the epoch has not \
+         adopted one"
     )]
     Epoch(Epoch),
     /// The Primary voided the number.
@@ -76,7 +83,7 @@ pub enum LeftOutReason {
     #[error("the contract says that the order {0} holds")]
     Overruled(Digest),
     /// Two orders of one number are certified: more than f authorities were faulty.
-    #[error("the order {0} of the same number is certified, too")]
+    #[error("the order {0} of the same number is certified, too, and at least as many members executed it")]
     Rival(Digest),
     /// A certificate before it is missing.
     #[error("the certificate of number {0} is missing")]
@@ -84,6 +91,18 @@ pub enum LeftOutReason {
     /// The account does not hold what the order, or one before, spends: certificates that paid it are missing.
     #[error("nothing that is known covers the order {0}; certificates that paid the account are missing")]
     NotCovered(SequenceNumber),
+}
+
+/// What is known beside certificates.
+#[derive(Clone, Debug, Default)]
+pub struct KnownFacts {
+    /// By their digests, redemptions that the Primary paid or queued.
+    pub redemptions: BTreeMap<Digest, Redemption>,
+    /// By their digests, how many members executed orders, as their data folders say.
+    pub executed_by: BTreeMap<Digest, usize>,
+    /// The epochs that earlier recoveries installed and that adopted nothing: nobody began anew in them, so what was
+    /// certified before them counts.
+    pub without_checkpoint: BTreeSet<Epoch>,
 }
 
 /// A rebuilt history.
@@ -130,10 +149,11 @@ struct Rebuild<'a> {
     /// The state after all events but the installation.
     followed: CheckpointState,
     candidates: Candidates,
-    redemptions: &'a BTreeMap<Digest, Redemption>,
+    facts: &'a KnownFacts,
+    /// The first epoch whose keys the installation names as out.
+    since: Epoch,
     /// Redemptions of certificates that do not count: if the Primary paid one, they show it.
     shown: BTreeMap<Digest, Redemption>,
-    without_checkpoint: &'a BTreeSet<Epoch>,
     balances: BTreeMap<(AccountId, Asset), Balance>,
     owing: BTreeSet<(AccountId, Asset)>,
     left_out: BTreeSet<LeftOut>,
@@ -141,9 +161,7 @@ struct Rebuild<'a> {
 
 impl CheckpointState {
     /// Rebuilds the history after this state. `events` are all that follow it up to the installation that made the
-    /// recovery, `certificates` those that are known, and `redemptions` by their digests those that the Primary paid.
-    /// `without_checkpoint` are the epochs that earlier recoveries installed and that adopted nothing: nobody began
-    /// anew in them, so what was certified before them counts.
+    /// recovery, and `certificates` those that are known.
     ///
     /// # Errors
     /// See [`RecoveryError`].
@@ -151,18 +169,20 @@ impl CheckpointState {
         self,
         mut events: Vec<PrimaryEvent>,
         certificates: impl IntoIterator<Item = VerifiedCertificate>,
-        redemptions: &BTreeMap<Digest, Redemption>,
-        without_checkpoint: &BTreeSet<Epoch>,
+        facts: &KnownFacts,
         domain: &Domain,
     ) -> Result<Recovered, RecoveryError> {
-        let installation = events.pop().filter(|event| event.kind.is_recovery()).ok_or(RecoveryError::NoRecovery)?;
+        let installation = events.pop().ok_or(RecoveryError::NoRecovery)?;
+        let since = match &installation.kind {
+            PrimaryEventKind::Installed(installed) if installed.is_recovery() => installed.compromised_since,
+            _ => return Err(RecoveryError::NoRecovery),
+        };
         let mut followed = self;
         events.iter().try_for_each(|event| followed.follow(event.clone(), domain))?;
         let balances = followed.balances.clone();
         let owing = balances.iter().filter(|(_, held)| **held < Balance::ZERO).map(|(of, _)| *of).collect();
         let (candidates, shown, left_out) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut rebuild =
-            Rebuild { followed, candidates, redemptions, shown, without_checkpoint, balances, owing, left_out };
+        let mut rebuild = Rebuild { followed, candidates, facts, since, shown, balances, owing, left_out };
         rebuild.consider_all(certificates);
         let mut accounts = rebuild.accounts()?;
         rebuild.cover(&mut accounts);
@@ -189,11 +209,11 @@ impl Rebuild<'_> {
             return;
         }
         let installations = &self.followed.installations;
-        let was_out = |installed: &super::InstalledCommittee| {
-            (installed.compromised_since..installed.committee.epoch()).contains(&epoch)
-                && !self.without_checkpoint.contains(&installed.committee.epoch())
+        let has_ended = |installed: &InstalledCommittee| {
+            let began = installed.committee.epoch();
+            installed.is_recovery() && epoch < began && !self.facts.without_checkpoint.contains(&began)
         };
-        if epoch > installations.epoch() || installations.iter().any(was_out) {
+        if epoch > installations.epoch() || installations.iter().any(has_ended) {
             if let Transfer::Redemption(redemption) = order.transfer {
                 self.shown.insert(digest, redemption);
             }
@@ -241,11 +261,13 @@ impl Rebuild<'_> {
             self.reject(slot, LeftOutReason::Voided);
             return Ok(Some(Taken::Void));
         }
-        let holds = said.holds();
-        let known = self.candidates.get_mut(&slot);
-        let taken = known.and_then(|known| match holds {
-            Some(digest) => known.remove_entry(&digest),
-            None => known.pop_first(),
+        let holds = said.holds(self.since);
+        let upheld = said.upheld_in().map(|(digest, _)| digest);
+        let executed_by = |digest: &Digest| self.facts.executed_by.get(digest).copied().unwrap_or_default();
+        let taken = self.candidates.get_mut(&slot).and_then(|known| {
+            let rank = |digest: &&Digest| (executed_by(digest), upheld == Some(**digest), Reverse(**digest));
+            let first = holds.or_else(|| known.keys().max_by_key(rank).copied());
+            known.remove_entry(&first?)
         });
         let Some((digest, order)) = taken else {
             let paid = self.paid(slot)?.map(Taken::Paid);
@@ -271,7 +293,8 @@ impl Rebuild<'_> {
             Transfer::Redemption(redemption) => Some(redemption),
             Transfer::Payment(_) | Transfer::Payout(_) => None,
         });
-        let known = certified.or_else(|| self.redemptions.get(&digest)).or_else(|| self.shown.get(&digest)).cloned();
+        let known =
+            certified.or_else(|| self.facts.redemptions.get(&digest)).or_else(|| self.shown.get(&digest)).cloned();
         known.map(Some).ok_or(RecoveryError::UnknownRedemption { account, sequence, digest })
     }
 
@@ -280,7 +303,7 @@ impl Rebuild<'_> {
         let said = self.said(slot);
         for digest in self.candidates.remove(&slot).unwrap_or_default().into_keys() {
             if said.paid() != Some(digest) {
-                let holds = said.holds().map(LeftOutReason::Overruled);
+                let holds = said.holds(self.since).map(LeftOutReason::Overruled);
                 let reason = if said.is_voided() { LeftOutReason::Voided } else { holds.unwrap_or(reason) };
                 self.leave_out(slot, digest, reason);
             }

@@ -1,11 +1,11 @@
-//! The rules of a recovery [LIFE §5]: the segment by which the committee of a recovery's installation begins. It is made
-//! of what is known, not of what a committee agreed on, so some rules differ from those of other segments.
+//! The rules of a recovery [LIFE §3.5, §5]: the segment by which the committee of a recovery's installation begins. It is
+//! made of what is known, not of what a committee agreed on, so some rules differ from those of other segments.
 //!
 //! ```text
 //!  Recovery ─► events after D ─► numbers, with those that the Primary paid ─► the installation that made the recovery
 //! ```
 //! The installation comes last, because what the Primary upheld and spent says which order of a number holds until
-//! then; the installation opens the rest again.
+//! then; the installation opens the rest again. What it names as out upheld nothing: thieves may have done that.
 //!
 //! Invariant: what the Primary paid or queued is debited, whether or not a certificate is known, and whoever had the
 //! keys. Only that may leave an account owing. An order needs its cover, as everywhere: otherwise whoever hides the
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use super::application::{Application, SegmentError};
 use super::segment::{PrimaryEvent, PrimaryEventKind};
-use super::state::{CheckpointState, NumberState};
+use super::state::{CheckpointState, NumberState, Outcome};
 use crate::Digest;
 use crate::amount::{Asset, Epoch, SequenceNumber};
 use crate::identity::AccountId;
@@ -31,16 +31,17 @@ pub(super) struct Recovery {
     debited: BTreeSet<(AccountId, Asset)>,
     /// Balances that were debited by orders that the Primary has not paid.
     ordered: BTreeSet<(AccountId, Asset)>,
+    /// Numbers that have another order than the one that the Primary upheld, and the epoch in which it did.
+    overruled: Vec<(SegmentError, Epoch)>,
     /// The newest entry is an installation that may have made the recovery.
     is_over: bool,
 }
 
 impl PrimaryEventKind {
-    /// Whether this is the installation of a committee before which all epochs end at once: such a committee begins from
-    /// one rebuilt checkpoint.
+    /// Whether this is the installation of a recovery ([`super::InstalledCommittee::is_recovery`]).
     #[must_use]
     pub fn is_recovery(&self) -> bool {
-        matches!(self, Self::Installed(installed) if installed.compromised_since == Epoch(0))
+        matches!(self, Self::Installed(installed) if installed.is_recovery())
     }
 }
 
@@ -50,9 +51,19 @@ impl NumberState {
         self.spent.map(|spent| spent.digest).filter(|digest| *digest != RELEASED && !self.is_voided())
     }
 
-    /// The only order that a recovery may execute under the number; `None` if the Primary did not say.
-    pub(super) fn holds(&self) -> Option<Digest> {
-        self.paid().or(self.upheld())
+    /// The order that the Primary upheld, and in which epoch.
+    pub(super) fn upheld_in(&self) -> Option<(Digest, Epoch)> {
+        match self.outcome? {
+            Outcome::Upheld { digest, epoch } => Some((digest, epoch)),
+            Outcome::Voided => None,
+        }
+    }
+
+    /// The only order that a recovery may execute under the number if keys of the epochs from `since` on were out; `None`
+    /// if the Primary did not say.
+    pub(super) fn holds(&self, since: Epoch) -> Option<Digest> {
+        let upheld = self.upheld_in().filter(|(_, epoch)| *epoch < since).map(|(digest, _)| digest);
+        self.paid().or(upheld)
     }
 }
 
@@ -71,8 +82,12 @@ impl Recovery {
         number: &NumberState,
     ) -> Result<(), SegmentError> {
         let (account, sequence) = (transfer.sender(), transfer.sequence());
-        if let Some(upheld) = number.holds().filter(|holds| *holds != digest) {
-            return Err(SegmentError::Overruled { account, sequence, upheld });
+        let overruled = |upheld| SegmentError::Overruled { account, sequence, upheld };
+        match (number.paid(), number.upheld_in()) {
+            (Some(paid), _) if paid != digest => return Err(overruled(paid)),
+            // The installation says later whether keys of that epoch were out.
+            (None, Some((upheld, epoch))) if upheld != digest => self.overruled.push((overruled(upheld), epoch)),
+            _ => {}
         }
         let is_paid = number.paid() == Some(digest);
         let is_displaced = matches!(transfer, Transfer::Redemption(_)) && number.spent.is_some() && !is_paid;
@@ -110,11 +125,17 @@ impl Application {
         if was_over && self.account.is_some() { Err(SegmentError::AfterRecovery) } else { Ok(()) }
     }
 
-    /// Whether the event is an installation that may have made the recovery, which then is over.
-    pub(super) fn ends_recovery(&mut self, event: &PrimaryEvent) -> bool {
-        let Some(recovery) = &mut self.recovery else { return false };
-        recovery.is_over = event.kind.is_recovery();
-        recovery.is_over
+    /// Whether the event is an installation that may have made the recovery, which then is over. What a sound epoch upheld
+    /// holds.
+    pub(super) fn ends_recovery(&mut self, event: &PrimaryEvent) -> Result<bool, SegmentError> {
+        let Some(recovery) = &mut self.recovery else { return Ok(false) };
+        let PrimaryEventKind::Installed(installed) = &event.kind else { return Ok(false) };
+        recovery.is_over = installed.is_recovery();
+        let is_sound = |(_, epoch): &&(SegmentError, Epoch)| *epoch < installed.compromised_since;
+        match recovery.overruled.iter().find(is_sound) {
+            Some((error, _)) => Err(error.clone()),
+            None => Ok(recovery.is_over),
+        }
     }
 
     /// Debits what the Primary paid or queued. Behind a gap the number is void from then on, and is stepped over when it

@@ -354,9 +354,6 @@ impl StatePart {
     /// are open again.
     fn reopened_after(&self, epoch: Epoch) -> Option<Epoch> {
         let later = self.rows.installations().iter().filter(|installed| installed.committee.epoch() > epoch);
-        later
-            .filter(|installed| installed.compromised_since < installed.committee.epoch())
-            .map(|installed| installed.compromised_since)
-            .min()
+        later.filter(|installed| installed.is_recovery()).map(|installed| installed.compromised_since).min()
     }
 }

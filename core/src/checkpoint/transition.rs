@@ -25,9 +25,9 @@ impl CheckpointState {
                 self.change(recipient, asset, |balance| balance.credit(amount));
             }
             PrimaryEventKind::Installed(installed) => {
-                let (since, epoch) = (installed.compromised_since, installed.committee.epoch());
+                let (since, is_recovery) = (installed.compromised_since, installed.is_recovery());
                 self.installations.install(installed)?;
-                if since < epoch {
+                if is_recovery {
                     self.numbers.values_mut().for_each(|number| number.reopen(since));
                 }
             }

@@ -71,19 +71,6 @@ impl Inheritance {
         Ok(inheritance)
     }
 
-    /// Nothing of the epoch before this one: keys of it were out, so its Closings prove nothing. A shard joins with it only
-    /// if the installation of the epoch says so.
-    #[must_use]
-    pub fn nothing(epoch: Epoch) -> Self {
-        Self {
-            epoch: Epoch(epoch.0.saturating_sub(1)),
-            up_to: TransactionIndex::default(),
-            authors: Vec::new(),
-            claims: BTreeMap::new(),
-            locks: BTreeMap::new(),
-        }
-    }
-
     fn take(&mut self, VerifiedClosing { authority, entries, .. }: VerifiedClosing) {
         for (entry, order) in entries {
             if let ClosingEntry::Account { account, next, newest } = entry {
@@ -109,7 +96,7 @@ impl Inheritance {
         self.up_to
     }
 
-    /// The members whose Closings it is made of; none of [`Inheritance::nothing`].
+    /// The members whose Closings it is made of.
     #[must_use]
     pub fn authors(&self) -> &[AuthorityName] {
         &self.authors
@@ -271,9 +258,11 @@ pub enum JoinError {
     /// The installation of the epoch is not applied.
     #[error("the installation of epoch {0} is not applied here yet")]
     NotInstalled(Epoch),
-    /// It would be joined with nothing, and the Closings of the epoch before count.
-    #[error("no key of the epoch before epoch {0} was out, so it is joined with the Closings of a quorum")]
-    WithoutClosings(Epoch),
+    /// Nobody joins an epoch that a recovery installed: all begin from the checkpoint that the Primary adopts.
+    #[error(
+        "keys of the epoch before epoch {0} were out: nobody joins, and all begin from the checkpoint that it adopts"
+    )]
+    Recovery(Epoch),
     /// The newest final block that is applied is too old.
     #[error("the newest final Ethereum block that this authority has read is too old to join an epoch")]
     PrimaryTooOld,

@@ -77,7 +77,7 @@ impl Shard {
     ///
     /// # Errors
     /// [`JoinError::PrimaryTooOld`], [`JoinError::Behind`], [`JoinError::NotInstalled`] or
-    /// [`JoinError::WithoutClosings`].
+    /// [`JoinError::Recovery`].
     pub fn may_join(&self, inheritance: &Inheritance, view: PrimaryView) -> Result<(), JoinError> {
         if view == PrimaryView::TooOld {
             return Err(JoinError::PrimaryTooOld);
@@ -91,12 +91,10 @@ impl Shard {
             return Err(JoinError::NotInstalled(epoch));
         }
         let ended = Epoch(epoch.0.saturating_sub(1));
-        let has_closings = !inheritance.authors().is_empty() || self.ledger.unlocks.is_compromised(ended);
-        has_closings.then_some(()).ok_or(JoinError::WithoutClosings(epoch))
+        (!self.ledger.unlocks.is_compromised(ended)).then_some(()).ok_or(JoinError::Recovery(epoch))
     }
 
-    /// Takes over what the Closings of the epoch that ended report of this shard's accounts: nothing if its keys were out
-    /// ([`Inheritance::nothing`]). Loads an account, or commits
+    /// Takes over what the Closings of the epoch that ended report of this shard's accounts. Loads an account, or commits
     /// first to a [`Record::Inherited`], and is asked again; loads none where a part ends (see [`Joining::position`]);
     /// commits to [`Record::Joined`] when nothing is left. The caller votes in the epoch only after that, in all shards.
     /// What the Closings claim to be executed must have been executed here before, but for numbers that are frozen: of

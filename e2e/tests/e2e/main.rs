@@ -19,6 +19,7 @@
 //! | `runbooks` | a member that lies, one stolen key, no guardian, an announcement that lapses |
 //! | `members` | three new members of whom no endpoints file tells |
 //! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
+//! | `stolen` | keys of three of four members are stolen: their operators begin anew from what they executed |
 //! | `followers` | the `fastpay` command and a running relayer during a rotation |
 //! | `merchant` | a shop that is paid by links and notified by webhooks, also while it or the service is down |
 //! | `migration` | a move to a new contract while the old one runs |
@@ -49,6 +50,7 @@ mod restored;
 mod rotation;
 mod runbooks;
 mod scene;
+mod stolen;
 mod storm;
 mod traces;
 mod unlock;

@@ -10,7 +10,7 @@ use fastpay_core::{
     AccountId, AccountKey, Asset, Balance, Certificate, Digest, Epoch, Redemption, SequenceNumber, Transfer,
     VerifiedCertificate,
 };
-use fastpay_e2e::{Network, PATIENCE, User, audit, bring_all_up_to_date, wait_for};
+use fastpay_e2e::{Network, PATIENCE, Sources, User, audit, bring_all_up_to_date, wait_for};
 use fastpay_rpc::Refusal;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Scene {
         let (_, key) = alice.open("own").unwrap();
         let mut scene = Self { network, alice, bob, carol, key, accounts };
         scene.pay(1, "1").await;
-        scene.certified(&[0, 1, 2, SURVIVOR], 1).await;
+        scene.network.certified(1).await.unwrap();
         for number in NEW {
             scene.network.authority(number).unwrap().stop().unwrap();
             std::fs::write(scene.network.authorities[number].config(), &configured[number]).unwrap();
@@ -79,20 +79,6 @@ impl Scene {
 
     async fn redeem(&self, user: &User, ether: &str) -> Value {
         user.fastpay(["redeem", ether, "--to", &OUT.to_string(), "--wait", "120"]).await.unwrap()
-    }
-
-    async fn certified(&self, members: &[usize], number: u64) {
-        wait_for(PATIENCE, async || {
-            for member in members {
-                let path = self.archive(*member).join(format!("{number:010}.certificate.json"));
-                if !path.exists() {
-                    return Err(format!("{} is not there", path.display()));
-                }
-            }
-            Ok(())
-        })
-        .await
-        .unwrap();
     }
 
     fn archive(&self, member: usize) -> PathBuf {
@@ -149,43 +135,18 @@ impl Scene {
         .unwrap();
     }
 
-    /// Runs a command of an operator with the same sources.
-    fn rebuild(&self, member: usize, command: &[&str], sources: &Sources) -> fastpay_e2e::Finished {
-        let mut arguments: Vec<_> = command.iter().map(Into::into).collect();
-        let mut add = |option: &str, path: &Path| arguments.extend([option.into(), path.as_os_str().to_owned()]);
-        add("--archive", &self.archive(member));
-        sources.certificates.iter().for_each(|path| add("--certificates", path));
-        add("--journals", &sources.journals);
-        self.network.authorities[member].operate_with(arguments).unwrap()
-    }
-
-    /// The new members' signatures under what the sources lead to.
-    fn sign_adoption(&self, sources: &Sources, checkpoint: Digest) -> Vec<PathBuf> {
-        let sign = |member: usize| {
-            let out = self.network.place().path(format!("adopt-{checkpoint}-{member}.json"));
-            let (asked, file) = (checkpoint.to_string(), out.to_str().unwrap());
-            let command = ["committee", "adopt", "--checkpoint", &asked, "--out", file];
-            self.rebuild(member, &command, sources).success().unwrap();
-            out
-        };
-        NEW.into_iter().map(sign).collect()
-    }
-
     /// All processes end, and the folders of three members are gone; new operators have empty ones. Returns a copy of the
     /// data folder that is left, and what its archive has.
     async fn lose(&mut self, copied: &str) -> (PathBuf, Value) {
-        let journals = self.network.place().path(copied);
         self.network.relayer().unwrap().stop().unwrap();
         self.network.authorities.iter_mut().for_each(fastpay_e2e::Authority::kill);
-        copy(&self.network.authorities[SURVIVOR].data(), &journals);
+        let journals = self.network.copy_data(SURVIVOR, copied).unwrap();
         for number in NEW {
             std::fs::remove_dir_all(self.network.authorities[number].config().parent().unwrap()).unwrap();
             self.network.replace(number, 2).unwrap();
             copy(&self.archive(SURVIVOR), &self.archive(number));
         }
-        let verify = ["archive".into(), "verify".into(), self.archive(SURVIVOR).into_os_string(), "--json".into()];
-        let archived = self.network.authorities[SURVIVOR].operate_with(verify).unwrap().success().unwrap();
-        (journals, serde_json::from_str(&archived.out).unwrap())
+        (journals, self.network.archived(SURVIVOR).unwrap())
     }
 
     /// 120 days of silence, the announcement, 30 days, the installation. Nobody has a node that follows the chain.
@@ -202,25 +163,6 @@ impl Scene {
         announced(self);
         chain.pass(30 * DAY_S).await.unwrap();
         self.network.install(&rotation).await.unwrap();
-    }
-
-    /// What everybody rebuilds alike, once the installation of this epoch is final.
-    async fn rebuilt(&self, epoch: u64, sources: &Sources) -> Value {
-        let recover = ["recover", "--json"];
-        wait_for(PATIENCE, async || {
-            let rebuilt = self.rebuild(0, &recover, sources);
-            let report = serde_json::from_str::<Value>(&rebuilt.out).unwrap_or_default();
-            if report["epoch"] == epoch { Ok(()) } else { Err(rebuilt.out + &rebuilt.err) }
-        })
-        .await
-        .unwrap();
-        let rebuilt = self.network.place().path("rebuilt");
-        let written = [&recover[..], &["--out", rebuilt.to_str().unwrap()]].concat();
-        let first: Value = serde_json::from_str(&self.rebuild(0, &written, sources).success().unwrap().out).unwrap();
-        let again: Value = serde_json::from_str(&self.rebuild(1, &recover, sources).success().unwrap().out).unwrap();
-        let written: Value = serde_json::from_slice(&std::fs::read(rebuilt.join("report.json")).unwrap()).unwrap();
-        assert_eq!((&first, &first), (&again, &written));
-        first
     }
 
     /// The nodes of the new committee run, and vote for nothing before the adoption.
@@ -243,30 +185,9 @@ impl Scene {
         }
     }
 
-    /// The contract adopts the checkpoint with this number, and the members begin from it and vote.
-    async fn begin(&mut self, epoch: u64, number: u64, agreed: Digest, sources: &Sources) {
-        let votes = self.sign_adoption(sources, agreed);
-        self.network.adopt(agreed, &votes).unwrap();
-        wait_for(PATIENCE, async || {
-            let said = self.rebuild(0, &["recover"], sources);
-            if said.out.contains("the contract has adopted it") { Ok(()) } else { Err(said.out + &said.err) }
-        })
-        .await
-        .unwrap();
-        // One member has only its node, which brings the checkpoint from the others.
-        for member in [0, 1, SURVIVOR] {
-            let out = self.archive(member);
-            self.rebuild(member, &["recover", "--out", out.to_str().unwrap()], sources).success().unwrap();
-        }
-        self.certified(&[0, 1, 2, SURVIVOR], number).await;
-        for member in 0..4 {
-            self.network.authority(member).unwrap().stop().unwrap();
-            let rebase = ["rebase".into(), "--archive".into(), self.archive(member).into_os_string()];
-            self.network.authorities[member].operate_with(rebase).unwrap().success().unwrap();
-        }
-        for member in 0..4 {
-            self.network.authority(member).unwrap().start().unwrap();
-        }
+    /// The contract adopts the checkpoint of this report, and the members begin from it and vote.
+    async fn begin(&mut self, epoch: u64, report: &Value, sources: &Sources) {
+        self.network.begin_anew(report, sources).await.unwrap();
         for member in 0..4 {
             wait_for_epoch(&self.network, member, epoch).await;
             self.network.authorities[member].operate("status").unwrap().success().unwrap();
@@ -322,11 +243,6 @@ impl Scene {
     }
 }
 
-struct Sources {
-    certificates: Vec<PathBuf>,
-    journals: PathBuf,
-}
-
 fn copy(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(copied.success());
@@ -370,14 +286,14 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     let published = scene.publish(&[2]).await;
 
     let (journals, archived) = scene.lose("old-data").await;
-    let sources = Sources { certificates: vec![published], journals };
+    let sources = Sources { certificates: vec![published], journals: vec![journals] };
     scene
         .install(1, &archived, |scene| {
-            let early = scene.rebuild(0, &["recover"], &sources);
-            assert!(early.err.contains("was not installed by a recovery"), "{}", early.err);
+            let early = scene.network.rebuild(0, &["recover"], &sources).unwrap();
+            assert!(early.err.contains("ends no earlier epoch at once"), "{}", early.err);
         })
         .await;
-    let report = scene.rebuilt(1, &sources).await;
+    let report = scene.network.rebuilt(1, &sources).await.unwrap();
     let (base, number) = (archived["number"].as_u64().unwrap(), report["number"].as_u64().unwrap());
     assert_eq!((report["base"].as_u64(), number), (Some(base), base + 1), "{report}");
     let [_, bob, carol] = scene.accounts.map(|account| json!(account));
@@ -390,10 +306,10 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     let fewer = Sources { certificates: Vec::new(), journals: sources.journals.clone() };
     let (asked, out) = (digest(&report).to_string(), scene.network.place().path("fewer.json"));
     let refused = ["committee", "adopt", "--checkpoint", &asked, "--out", out.to_str().unwrap()];
-    let refused = scene.rebuild(0, &refused, &fewer);
+    let refused = scene.network.rebuild(0, &refused, &fewer).unwrap();
     assert!(!refused.status.success() && refused.err.contains("these sources lead to the checkpoint"), "{refused:?}");
     scene.start_without_votes(1).await;
-    scene.begin(1, number, digest(&report), &sources).await;
+    scene.begin(1, &report, &sources).await;
     scene.all_have([40, 30, -30]).await;
     scene.refuse(1, &ended).await;
 
@@ -420,14 +336,14 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     // The new committee is lost, too. The folder that is left has all of it.
     ended.extend((3..6).map(|sequence| scene.certificate(sequence)));
     let (journals, archived) = scene.lose("second-data").await;
-    let sources = Sources { certificates: Vec::new(), journals };
+    let sources = Sources { certificates: Vec::new(), journals: vec![journals] };
     scene.install(2, &archived, |_| ()).await;
-    let report = scene.rebuilt(2, &sources).await;
+    let report = scene.network.rebuilt(2, &sources).await.unwrap();
     for none in ["paid", "owing", "leftOut"] {
         assert!(report[none].as_array().unwrap().is_empty(), "{report}");
     }
     scene.start_without_votes(2).await;
-    scene.begin(2, report["number"].as_u64().unwrap(), digest(&report), &sources).await;
+    scene.begin(2, &report, &sources).await;
     scene.all_have([4, 26, 20]).await;
     scene.refuse(2, &ended).await;
     assert!(scene.alice.fastpay(["resume"]).await.unwrap()["orders"].as_array().unwrap().is_empty());

@@ -14,10 +14,10 @@ use fastpay_core::{
     VerifiedVote,
 };
 use fastpay_e2e::{
-    Network, OUTFLOW_DELAY_S, PATIENCE, User, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for,
+    Network, OUTFLOW_DELAY_S, PATIENCE, Sources, User, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for,
 };
 use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
-use fastpay_rpc::{BatchAnswer, Refusal};
+use fastpay_rpc::BatchAnswer;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -356,71 +356,13 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_nobody_votes_after_a_recovery_without_adoption() {
-    let mut network = on_chain("emergency").await;
-    let mut pairs = |folder: &str| -> Vec<Member> {
-        network.authorities.iter_mut().map(|authority| authority.add_keys(folder).unwrap()).collect()
-    };
-    let (second, third) = (pairs("keys-1"), pairs("keys-2"));
-    network.start_authorities().await.unwrap();
-    let (first, contract) = (network.committee().clone(), network.contract().unwrap());
-    let clients = Clients {
-        authorities: network.clients().unwrap(),
-        committees: Arc::new(Mutex::new(Committees::new(first.clone()).unwrap())),
-        domain: *network.domain(),
-    };
-    let owner = key(0);
-    deposit(&network, &owner, 1_000_000).await;
-    let late = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
-
-    // The keys of epoch 0 were compromised.
-    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).unwrap();
-    let said = network.sign(&rotation).unwrap();
-    assert!(said[0].err.contains("keys are compromised since epoch 0"), "{}", said[0].err);
-    network.announce(&rotation).unwrap();
-    network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
-    network.install(&rotation).await.unwrap();
-    clients.committees.lock().unwrap().install(Committee::new(Epoch(1), second).unwrap()).unwrap();
-    let call = json!([{ "to": contract, "data": redeem(&late, &first) }, "latest"]);
-    let refused =
-        network.chain().unwrap().request::<serde_json::Value>("eth_call", call).await.unwrap_err().to_string();
-    assert!(refused.contains(&alloy::primitives::hex::encode(IFastPay::EpochEnded::SELECTOR)), "{refused}");
-    for number in 0..4 {
-        wait_for_epoch(&network, number, 1).await;
-    }
-    // Authorities that have confirmed it vote for it again.
-    clients.settle_at(4, &late).await;
-    let wanted = [redeems(&owner, 100, 0)];
-    let (epoch, votes) = clients.batch(&wanted).await;
-    let redemptions = wanted.iter().map(ContractRedemption::from).collect();
-    let call = IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes: votes.into() };
-    network.chain().unwrap().send(contract, U256::ZERO, call.abi_encode().into()).await.unwrap();
-
-    // The committee is inactive for 120 days; 30 days later the recovery is installed.
-    network.chain().unwrap().pass(120 * DELAY_S).await.unwrap();
-    let rotation = network.propose("keys-2", &third, &[1, 2, 3], (2, 0)).unwrap();
-    network.announce_recovery(&rotation).unwrap();
-    network.chain().unwrap().pass(30 * DELAY_S).await.unwrap();
-    network.install(&rotation).await.unwrap();
-    for number in 0..4 {
-        wait_in_epoch(&network, number, 2, false).await;
-    }
-    // Nobody votes or confirms before a checkpoint is adopted: everybody is to begin from exactly that.
-    let order = owner.order(&clients.domain, redeems(&owner, 50, 1).into());
-    for authority in &clients.authorities {
-        let shard = authority.shard_of(&owner.account());
-        let refused = shard.order(&order).await.unwrap_err();
-        assert!(matches!(refused, ClientError::Refused(Refusal::NotVoting(Epoch(2)))), "{refused}");
-        let refused = shard.confirm(&late).await.unwrap_err();
-        assert!(matches!(refused, ClientError::Refused(Refusal::UnknownEpoch(Epoch(2)))), "{refused}");
-    }
-    assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(100));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_and_owner() {
     let mut network = on_chain("compromised").await;
     let second: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
+    for authority in &network.authorities {
+        authority.set_endpoints(&network.endpoints_file()).unwrap();
+        authority.set_archive(OUTFLOW_DELAY_S * 100).unwrap();
+    }
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
     let alice = User::new(&network, "alice").await.unwrap();
@@ -447,6 +389,15 @@ async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_a
     network.announce(&rotation).unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();
+    let mut sources = Sources::default();
+    for number in 0..4 {
+        wait_in_epoch(&network, number, 1, false).await;
+        network.authority(number).unwrap().stop().unwrap();
+        sources.journals.push(network.copy_data(number, &format!("data-{number}")).unwrap());
+        network.authority(number).unwrap().start().unwrap();
+    }
+    let report = network.rebuilt(1, &sources).await.unwrap();
+    network.begin_anew(&report, &sources).await.unwrap();
     for number in 0..4 {
         wait_for_epoch(&network, number, 1).await;
     }

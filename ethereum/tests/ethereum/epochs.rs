@@ -1,12 +1,14 @@
 //! Committees are followed on a real chain, through nodes that lag, lie, leave and return.
 
 use alloy::primitives::{Address, B256, hex};
-use alloy::sol_types::{SolCall, SolEvent};
+use alloy::sol_types::SolCall;
 use fastpay_core::{
     Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, EpochEnd,
     Recovery, Redemption, SequenceNumber, sign_council_vote,
 };
-use fastpay_ethereum::{Alarm, DepositReader, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
+use fastpay_ethereum::{
+    Alarm, DepositReader, DepositsError, EpochReader, Finality, ICouncil, IFastPay, Primary, PrimaryConfig,
+};
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers, council_of};
 use serde_json::{Value, json};
 
@@ -288,85 +290,105 @@ async fn a_node_behind_the_deployment_or_without_it_is_waited_for() {
     assert!(matches!(error, DepositsError::Lagging { head: 0, .. }) && error.is_retryable(), "{error}");
 }
 
-#[tokio::test]
-async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_when_final() {
-    let anvil = Anvil::start(Mining::Each);
-    let [alive, lost] = [anvil.deploy_recoverable(&committee(0)).await, anvil.deploy_recoverable(&committee(0)).await];
-    let (now, next) = ((committee(0), keys(0)), (committee(1), keys(1)));
-    let rotation = async |contract| {
-        let signers = |(committee, keys): &(Committee, Vec<AuthorityKeys>)| (committee.clone(), keys.clone());
-        let ((now, now_keys), (next, next_keys)) = (signers(&now), signers(&next));
-        let [now, next] = [(&now, &now_keys), (&next, &next_keys)].map(|(committee, keys)| Signers { committee, keys });
-        Rotation::since(Epoch(0), contract, now, next, anvil.time_s().await + 86_400)
-    };
-    let reader = async |contract| EpochReader::new(anvil.primary(contract, Finality::Confirmations(0)).await);
-    // Both end all earlier epochs.
-    anvil.install(&rotation(alive).await).await;
-    anvil.mine(2).await;
-    let at_once = |committees| ended(committees, EpochEnd::default());
-    assert_eq!(reader(alive).await.read_with_recovery(None).await.unwrap(), at_once(committees(1)));
-    assert_eq!(reader(alive).await.closing(&committees(1)).await.unwrap(), None, "its keys were out");
+/// A rotation to the committee of `epoch`, after keys of those from `since` on were out.
+async fn rotation(anvil: &Anvil, contract: Address, epoch: u8, since: u64) -> Rotation {
+    let (now, next) = ((committee(epoch - 1), keys(epoch - 1)), (committee(epoch), keys(epoch)));
+    let [now, next] = [&now, &next].map(|(committee, keys)| Signers { committee, keys });
+    Rotation::since(Epoch(since), contract, now, next, anvil.time_s().await + 86_400)
+}
 
+fn recovered(newest: u8, epoch: u64, adopted: Option<B256>) -> Committees {
+    let mut all = committees(newest);
+    all.recover(Recovery { epoch: Epoch(epoch), adopted }).unwrap();
+    all
+}
+
+/// The same, without the ends of epochs.
+fn without_ends(read: &Committees) -> Committees {
+    let mut all = committees(u8::try_from(read.current().epoch().0).unwrap());
+    read.recovery().into_iter().for_each(|recovery| all.recover(recovery).unwrap());
+    all
+}
+
+#[tokio::test]
+async fn the_newest_installation_that_ends_earlier_epochs_begins_anew_and_what_it_adopts_counts_when_final() {
+    let anvil = Anvil::start(Mining::Each);
+    let contract = anvil.deploy(&committee(0)).await;
+    let node = LyingNode::start(&anvil.url());
+    let config = PrimaryConfig { rpc_urls: vec![anvil.url(), node.url()], ..anvil.config(contract) };
+    let config = PrimaryConfig { finality: Finality::Confirmations(0), ..config };
+    let reader = EpochReader::new(Primary::connect(config).await.unwrap());
+    let read = async |known: Option<&Committees>| without_ends(&reader.read_with_recovery(known).await.unwrap());
+    let adopt = async |rotation: &Rotation, epoch: u8, checkpoint: B256| {
+        let statement = CouncilStatement::CheckpointAdoption { epoch: Epoch(epoch.into()), checkpoint };
+        let domain = Domain::new(CHAIN_ID, contract);
+        let digest = domain.council_digest(&statement);
+        let vote = |keys| sign_council_vote(keys, &domain, &statement).verify(&committee(epoch), digest).unwrap();
+        let votes: Vec<_> = keys(epoch).iter().map(vote).collect();
+        anvil.call_as_guardian(rotation.adopt(checkpoint, &votes)).await;
+        anvil.mine(2).await;
+    };
+
+    let first = rotation(&anvil, contract, 1, 0).await;
+    anvil.install(&first).await;
+    anvil.mine(2).await;
+    for known in [None, Some(committees(0)), Some(recovered(1, 1, None))] {
+        assert_eq!(read(known.as_ref()).await, recovered(1, 1, None));
+    }
+    assert_eq!(reader.read(None).await.unwrap(), committees(1), "clients do not ask");
+    assert_eq!(reader.closing(&committees(1)).await.unwrap(), None, "its keys were out");
+    assert_eq!(reader.adopted(Epoch(1)).await.unwrap(), None);
+    // A node that hides it.
+    node.lie(|_, params, answer| {
+        let data = params[0]["data"].as_str().or(params[0]["input"].as_str()).unwrap_or_default();
+        if data.contains(&hex::encode(IFastPay::compromisedCall::SELECTOR)) {
+            answer["result"] = json!(format!("0x{:064x}", 0));
+        }
+    });
+    let told = alarm(reader.read_with_recovery(Some(&committees(0))).await);
+    assert!(matches!(told, Alarm::Disagreement { .. }), "{told}");
+    node.repent();
+
+    let checkpoint = B256::repeat_byte(7);
+    adopt(&first, 1, checkpoint).await;
+    for known in [None, Some(committees(0)), Some(recovered(1, 1, None)), Some(recovered(1, 1, Some(checkpoint)))] {
+        assert_eq!(read(known.as_ref()).await, recovered(1, 1, Some(checkpoint)));
+    }
+    // A later rotation changes nothing, and a later emergency ends it, too, as well as the rotation between the two.
+    anvil.install(&rotation(&anvil, contract, 2, 2).await).await;
+    anvil.mine(2).await;
+    for known in [None, Some(recovered(1, 1, Some(checkpoint)))] {
+        assert_eq!(read(known.as_ref()).await, recovered(2, 1, Some(checkpoint)));
+    }
+    anvil.install(&rotation(&anvil, contract, 3, 1).await).await;
+    anvil.mine(2).await;
+    for known in [None, Some(committees(0)), Some(recovered(2, 1, Some(checkpoint)))] {
+        assert_eq!(read(known.as_ref()).await, recovered(3, 3, None));
+    }
+    assert_eq!(reader.adopted(Epoch(1)).await.unwrap(), Some(checkpoint));
+    node.lie(|_, params, answer| {
+        let data = params[0]["data"].as_str().or(params[0]["input"].as_str()).unwrap_or_default();
+        if data.contains(&hex::encode(ICouncil::adoptedCall::SELECTOR)) {
+            answer["result"] = json!(format!("0x{:064x}", 0));
+        }
+    });
+    let told = reader.adopted(Epoch(1)).await.unwrap_err();
+    assert!(matches!(told, DepositsError::Alarm(Alarm::Disagreement { .. })), "{told}");
+}
+
+#[tokio::test]
+async fn what_the_recovery_address_installed_begins_anew() {
+    let anvil = Anvil::start(Mining::Each);
+    let contract = anvil.deploy_recoverable(&committee(0)).await;
+    let reader = EpochReader::new(anvil.primary(contract, Finality::Confirmations(0)).await);
     anvil.pass(Rotation::RECOVERY_SILENCE_S).await;
-    let recovery = rotation(lost).await;
-    let (first, reader) = (committees(0), reader(lost).await);
+    let recovery = rotation(&anvil, contract, 1, 0).await;
     anvil.call_as_guardian(recovery.announce_recovery()).await;
     anvil.mine(2).await;
-    assert_eq!(reader.read_with_recovery(None).await.unwrap(), first, "it is announced");
-    let recovered = |adopted| {
-        let mut all = committees(1);
-        all.recover(Recovery { epoch: Epoch(1), adopted }).unwrap();
-        at_once(all)
-    };
+    assert_eq!(reader.read_with_recovery(None).await.unwrap(), committees(0), "it is announced");
     anvil.pass(Rotation::RECOVERY_NOTICE_S).await;
     anvil.mature(&recovery).await;
     anvil.mine(2).await;
-    for known in [None, Some(first.clone()), Some(recovered(None))] {
-        assert_eq!(reader.read_with_recovery(known.as_ref()).await.unwrap(), recovered(None));
-    }
-    assert_eq!(reader.read(None).await.unwrap(), committees(1), "clients do not ask");
-    let all = async |reader: &EpochReader| reader.recoveries(&committees(1)).await.unwrap();
-    assert_eq!(all(&reader).await, [Recovery { epoch: Epoch(1), adopted: None }]);
-
-    // A node that hides the announcement.
-    let node = LyingNode::start(&anvil.url());
-    let config = PrimaryConfig { rpc_urls: vec![anvil.url(), node.url()], ..anvil.config(lost) };
-    let config = PrimaryConfig { finality: Finality::Confirmations(0), ..config };
-    let both = EpochReader::new(Primary::connect(config).await.unwrap());
-    assert_eq!(both.read_with_recovery(Some(&first)).await.unwrap(), recovered(None));
-    node.lie(|method, _, answer| {
-        if method == "eth_getLogs" {
-            answer["result"] = json!([]);
-        }
-    });
-    let told = alarm(both.read_with_recovery(Some(&first)).await);
-    assert!(matches!(told, Alarm::Disagreement { .. }), "{told}");
-    // An ordinary rotation to the same members does not end epoch 0: the fourth word of its event says so.
-    node.lie(|method, _, answer| {
-        let logs = if method == "eth_getLogs" { answer["result"].as_array_mut() } else { None };
-        for log in logs.into_iter().flatten() {
-            if log["topics"][0] == json!(IFastPay::CommitteeInstalled::SIGNATURE_HASH) {
-                let mut data = log["data"].as_str().unwrap().to_owned();
-                data.replace_range(2 + 3 * 64..2 + 4 * 64, &format!("{:064x}", 1));
-                log["data"] = json!(data);
-            }
-        }
-    });
-    let config =
-        PrimaryConfig { rpc_urls: vec![node.url()], finality: Finality::Confirmations(0), ..anvil.config(lost) };
-    let ordinary = EpochReader::new(Primary::connect(config).await.unwrap());
-    assert_eq!(ordinary.read_with_recovery(None).await.unwrap(), at_once(committees(1)));
-    assert_eq!(all(&ordinary).await, []);
-
-    let (checkpoint, epoch) = (B256::repeat_byte(7), Epoch(1));
-    let (domain, statement) = (Domain::new(CHAIN_ID, lost), CouncilStatement::CheckpointAdoption { epoch, checkpoint });
-    let digest = domain.council_digest(&statement);
-    let vote = |keys| sign_council_vote(keys, &domain, &statement).verify(&committee(1), digest).unwrap();
-    let votes: Vec<_> = keys(1).iter().map(vote).collect();
-    anvil.call_as_guardian(recovery.adopt(checkpoint, &votes)).await;
-    anvil.mine(2).await;
-    for known in [None, Some(first), Some(recovered(None)), Some(recovered(Some(checkpoint)))] {
-        assert_eq!(reader.read_with_recovery(known.as_ref()).await.unwrap(), recovered(Some(checkpoint)));
-    }
-    assert_eq!(all(&reader).await, [Recovery { epoch: Epoch(1), adopted: Some(checkpoint) }]);
+    let expected = ended(recovered(1, 1, None), EpochEnd::default());
+    assert_eq!(reader.read_with_recovery(Some(&committees(0))).await.unwrap(), expected);
 }

@@ -202,14 +202,15 @@ pub(crate) fn tell_unrecovered(Recovery { epoch, adopted }: &Recovery) {
     match adopted {
         None => tracing::warn!(
             %epoch,
-            "a recovery installed the committee: nothing is voted for or executed until the contract has adopted a \
-             checkpoint; run `fastpay-node recover` and `fastpay-node committee adopt`"
+            "the installation of the committee ends earlier epochs at once: nothing is voted for or executed until the \
+             contract has adopted a checkpoint; run `fastpay-node recover` and `fastpay-node committee adopt`"
         ),
         Some(checkpoint) => tracing::warn!(
             %epoch, %checkpoint,
-            "a recovery installed the committee, and this data folder does not begin from the checkpoint that it adopted: \
-             nothing is voted for or executed. Run `fastpay-node recover` with the archive as --out, wait until the \
-             checkpoint is certified there, stop the node, run `fastpay-node rebase`, and start the node"
+            "the installation of the committee ends earlier epochs at once, and this data folder does not begin from the \
+             checkpoint that it adopted: nothing is voted for or executed. Run `fastpay-node recover` with the archive \
+             as --out, wait until the checkpoint is certified there, stop the node, run `fastpay-node rebase`, and \
+             start the node"
         ),
     }
 }

@@ -1,8 +1,9 @@
 //! The authority's own identity: the committees that it knows, and which of its keys vote now.
 //!
 //! Keys change with the epoch, the memory does not: an account stays locked on its order across a rotation, so that
-//! order alone gets its vote again under the new key. A recovery ends that memory: everybody begins from the checkpoint
-//! that the contract adopts, and until then nobody votes.
+//! order alone gets its vote again under the new key. A recovery ends that memory, whether the committee was lost or
+//! keys of too many members were stolen: everybody begins from the checkpoint that the contract adopts, and until then
+//! nobody votes.
 //!
 //! A folder is *full* in an epoch if its authority may sign everything there: with the same keys it was in every committee
 //! since the first one, or since the epoch that it joined (`fastpay_core::handover::full_since`). A member whose folder
@@ -182,17 +183,6 @@ impl VoterStatus {
         let mut terms = self.terms(self.epoch());
         terms.iter_mut().for_each(|term| term.member = term.member.map(|_| self.public));
         full_since(&terms, self.begun(), self.remembered.stale).is_some()
-    }
-
-    /// Whether nothing but new keys keeps its folder, which was full in the epoch before, from being full in the current
-    /// one. If keys of that epoch were out, nobody states anything of it, and such a member goes on.
-    #[must_use]
-    pub fn has_only_new_keys(&self) -> bool {
-        let mut terms = self.terms(self.epoch());
-        if let [.., before, now] = &mut terms[..] {
-            now.member = now.member.and(before.member);
-        }
-        self.full_since.is_none() && full_since(&terms, self.begun(), self.remembered.stale).is_some()
     }
 
     /// The epoch since which it is full in the current one.

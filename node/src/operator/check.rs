@@ -210,7 +210,8 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
                     None => "until the contract has adopted a checkpoint".to_owned(),
                     Some(adopted) => format!("until it is rebased onto the checkpoint {adopted}"),
                 };
-                let message = format!("a recovery installed epoch {epoch}: votes and confirms nothing {next}");
+                let message =
+                    format!("epoch {epoch} begins from a rebuilt checkpoint: votes and confirms nothing {next}");
                 findings.note("membership", Level::Warning, message);
             }
             (Some(_), None) => {

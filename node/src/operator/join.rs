@@ -121,7 +121,7 @@ fn advice(waits_for: &str) -> Option<&'static str> {
         "checkpoint" => "configure an `[archive]`: once it has the checkpoint, the node begins from there by itself",
         "installation" => "nothing: the operators announce and install a committee with these keys",
         "primary" | "primary-too-old" => "nothing while the node reads the chain. If it lasts, check the Ethereum node",
-        "compromised" => "nothing: this member joins the next epoch",
+        "compromised" => "nobody joins here: follow *Emergency: keys were stolen* in docs/OPERATIONS.md",
         "restored" => "nothing: this member joins the epoch after those in which it may have voted",
         "unreadable" | "storage" | "busy" => "see the node's log for the cause; the node tries again",
         _ => return None,

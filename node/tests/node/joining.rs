@@ -347,18 +347,6 @@ async fn a_member_with_new_keys_keeps_what_it_knows_and_joins_before_it_votes_un
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_an_epoch_whose_keys_were_out_a_member_with_new_keys_that_was_full_in_it_goes_on() {
-    let mut scene = Scene::of(Member::new(3, 2).await).await;
-    scene.joiner.install(INSTALLED, 1, 0).await;
-    scene.joiner.take_up(2);
-    assert!(!scene.votes());
-    scene.join();
-    eventually_async("it votes", || async { scene.votes() }).await;
-    assert_eq!(scene.joined().await, [Some(NEXT); 2]);
-    scene.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_that_lacks_votes_of_the_epoch_before_joins_and_then_votes_for_everything() {
     let mut scene = Scene::new().await;
     scene.joiner.install(INSTALLED, 1, 1).await;

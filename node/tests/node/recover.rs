@@ -184,8 +184,26 @@ async fn a_lost_committees_checkpoint_is_rebuilt_by_everybody_alike_and_adopted(
     let (report, agreed) = (&second.report, second.report.checkpoint);
     assert!(report.paid.is_empty() && report.owing.is_empty() && report.left_out.is_empty(), "{report}");
     assert_eq!(report.orders, 5, "{report}");
+    assert_eq!((report.folders.read, report.folders.quorum), (1, 3), "{report}");
+    assert!(report.to_string().contains("some of what was settled may be missing"), "{report}");
+    let data = |members: &[usize]| members.iter().map(|at| lost.scene.members[*at].config.data.clone()).collect();
+    for (members, read) in [(&[0, 0, 1][..], 2), (&[2, 0, 1], 3)] {
+        let more = Sources { journals: data(members), ..complete.clone() };
+        let report = lost.recover(&lost.config(), &more).await.unwrap().report;
+        assert_eq!((report.folders.read, report.checkpoint), (read, agreed), "{report}");
+        assert_eq!(report.to_string().contains("all that was settled is known"), read == 3, "{report}");
+    }
     assert_eq!(lost.held(&second, "second"), balances([55, 5, 15, 45]));
     assert_ne!(agreed, first.report.checkpoint);
+
+    // What members executed comes before what stolen keys certified and nobody has seen.
+    let digest = |of: &Certificate| lost.scene.committee.domain.transfer_digest(&of.order.transfer);
+    let executed = digest(&lost.paid((0, 2, 20, 1)));
+    let rival = (1..100).map(|amount| lost.paid((0, 3, amount, 1))).find(|rival| digest(rival) < executed).unwrap();
+    let stolen = Sources { certificates: vec![lost.file("stolen", std::slice::from_ref(&rival))], ..complete.clone() };
+    let report = lost.recover(&lost.config(), &stolen).await.unwrap().report;
+    let left_out: Vec<_> = report.left_out.iter().map(|order| order.digest).collect();
+    assert_eq!((report.checkpoint, left_out), (agreed, vec![digest(&rival)]), "{report}");
 
     // Members sign what they compute themselves.
     let error = lost.adopt(0, &sources, agreed).await.unwrap_err();
@@ -351,6 +369,9 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
         let rebased = rebased(member).await.unwrap();
         assert_eq!((rebased.checkpoint, rebased.certificates, rebased.was_complete), (2, 0, false));
     }
+    // From now on the folders lack what they executed before.
+    let later = Sources { journals: vec![lost.config().data], ..lost.sources(&[]) };
+    assert_eq!(lost.recover(&lost.config(), &later).await.unwrap().report.folders.read, 0);
     let error = committee_sign(&lost.config(), &keys, &lost.scene.path("none"), &[]).await.map(drop).unwrap_err();
     assert!(matches!(error, CommitteeError::File { .. }), "{error}");
 

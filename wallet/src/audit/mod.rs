@@ -276,8 +276,14 @@ impl<'a> Audit<'a> {
             batch.events.iter().for_each(|event| totals::take_note(spendings, event));
             batch.deposits.iter().for_each(|deposit| self.books.deposit(deposit));
             for event in &batch.events {
-                if let OrderEvent::SequenceVoided(voided) = event {
-                    self.books.void(AccountId(voided.account.0), SequenceNumber(voided.sequence));
+                match event {
+                    OrderEvent::SequenceVoided(voided) => {
+                        self.books.void(AccountId(voided.account.0), SequenceNumber(voided.sequence));
+                    }
+                    OrderEvent::CommitteeInstalled(installed) if installed.compromisedSince < installed.epoch => {
+                        self.books.recovered();
+                    }
+                    _ => {}
                 }
             }
             *cursor = batch.cursor;

@@ -1,10 +1,10 @@
 //! Recoveries by example: what is rebuilt, what is left out and why, and each reason for which a segment is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fastpay_core::checkpoint::{
-    CheckpointState, LeftOut, LeftOutReason, NumberState, PrimaryEvent, PrimaryEventKind, Recovered, RecoveryError,
-    Segment, SegmentEntry, SegmentError,
+    CheckpointState, KnownFacts, LeftOut, LeftOutReason, NumberState, PrimaryEvent, PrimaryEventKind, Recovered,
+    RecoveryError, Segment, SegmentEntry, SegmentError,
 };
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Certificate, Digest, Epoch, PrimaryAddress, Redemption, SequenceNumber,
@@ -46,10 +46,23 @@ fn recover(
     events: impl IntoIterator<Item = SegmentEntry>,
     orders: &[SegmentEntry],
 ) -> Result<Recovered, RecoveryError> {
+    recover_since(0, events, orders, &[])
+}
+
+/// The same, where keys of the epochs from `since` on were out, and of the members' folders so many have executed orders.
+fn recover_since(
+    since: u64,
+    events: impl IntoIterator<Item = SegmentEntry>,
+    orders: &[SegmentEntry],
+    executed_by: &[(&SegmentEntry, usize)],
+) -> Result<Recovered, RecoveryError> {
     let mut events: Vec<_> = events.into_iter().collect();
     let epochs = events.iter().filter(|entry| epoch_of(entry).is_some()).count() as u64;
-    events.push(installed(2 + events.len() as u64, epochs + 1, 0));
-    recover_with(events, orders.iter().map(|order| certified(0, order)), &redemptions())
+    events.push(installed(2 + events.len() as u64, epochs + 1, since));
+    let executed_by = executed_by.iter().map(|(order, members)| (digest(order), *members)).collect();
+    let facts = KnownFacts { redemptions: redemptions(), executed_by, ..KnownFacts::default() };
+    let certificates = orders.iter().map(|order| certified(0, order));
+    funded().recover(events.into_iter().map(event).collect(), certificates, &facts, &test_domain())
 }
 
 fn recover_with(
@@ -58,7 +71,8 @@ fn recover_with(
     redemptions: &BTreeMap<Digest, Redemption>,
 ) -> Result<Recovered, RecoveryError> {
     let events = events.into_iter().map(event);
-    funded().recover(events.collect(), certificates, redemptions, &BTreeSet::new(), &test_domain())
+    let facts = KnownFacts { redemptions: redemptions.clone(), ..KnownFacts::default() };
+    funded().recover(events.collect(), certificates, &facts, &test_domain())
 }
 
 fn event(entry: SegmentEntry) -> PrimaryEvent {
@@ -183,25 +197,30 @@ fn the_primary_says_which_order_of_a_number_holds() {
         orders
     };
     let [low, high] = sorted([one.clone(), other.clone()]);
-    let check = |events: Vec<SegmentEntry>, holds: &SegmentEntry, reason| {
-        let recovered = recover(events, &[one.clone(), other.clone()]).unwrap();
+    let check = |since, events: Vec<SegmentEntry>, holds: &SegmentEntry, reason| {
+        let recovered = recover_since(since, events, &[one.clone(), other.clone()], &[]).unwrap();
         assert!(recovered.segment.entries.contains(holds), "{holds:?}");
         let refused = if *holds == one { &other } else { &one };
         let all: Vec<_> = recovered.left_out.iter().map(|left_out| (left_out.digest, left_out.reason)).collect();
         assert_eq!(all, [(digest(refused), reason)]);
         state(&recovered)
     };
-    check(vec![], &low, LeftOutReason::Rival(digest(&low)));
-    check(vec![requested(2, 0, 0)], &low, LeftOutReason::Rival(digest(&low)));
-    let events = vec![requested(2, 0, 0), upheld(3, 0, 0, digest(&high))];
-    check(events, &high, LeftOutReason::Overruled(digest(&high)));
+    check(0, vec![], &low, LeftOutReason::Rival(digest(&low)));
+    check(0, vec![requested(2, 0, 0)], &low, LeftOutReason::Rival(digest(&low)));
+    // Epoch 0 upheld one. Its keys were out, or not.
+    let events = |order| vec![requested(2, 0, 0), upheld(3, 0, 0, digest(order)), installed(4, 1, 1)];
+    check(0, events(&high), &high, LeftOutReason::Rival(digest(&high)));
+    check(1, events(&high), &high, LeftOutReason::Overruled(digest(&high)));
 
-    // Upheld, and nobody has it.
+    // Upheld, and nobody has it: thieves may have made it up.
     let missing = pays(0, 1, 30, 0);
-    let recovered =
-        recover([requested(2, 0, 0), upheld(3, 0, 0, digest(&missing))], std::slice::from_ref(&one)).unwrap();
-    assert_eq!(left_out(&recovered), [(id(0), 0, LeftOutReason::Overruled(digest(&missing)))]);
-    // All earlier epochs end, so the number is open again.
+    let upheld = |since| recover_since(since, events(&missing), std::slice::from_ref(&one), &[]).unwrap();
+    assert!(upheld(0).left_out.is_empty() && upheld(0).segment.entries.contains(&one));
+    assert_eq!(left_out(&upheld(1)), [(id(0), 0, LeftOutReason::Overruled(digest(&missing)))]);
+    // What holds stays so, and what a recovery ends is open again.
+    let said = number(&state(&upheld(1)), 0, 0).unwrap();
+    assert_eq!(said.upheld(), Some(digest(&missing)));
+    let recovered = recover_since(0, events(&missing), &[], &[]).unwrap();
     let open = NumberState { is_requested: true, outcome: None, spent: None };
     assert_eq!(number(&state(&recovered), 0, 0), Some(open));
 
@@ -215,6 +234,47 @@ fn the_primary_says_which_order_of_a_number_holds() {
     let recovered = recover([redeemed(2, 0, 0, of(&spent))], std::slice::from_ref(&one)).unwrap();
     assert!(recovered.segment.entries.contains(&spent));
     assert_eq!(left_out(&recovered), [(id(0), 0, LeftOutReason::Overruled(of(&spent)))]);
+}
+
+#[test]
+fn of_two_orders_that_stolen_keys_certified_the_one_counts_that_more_members_executed() {
+    let orders = [pays(0, 1, 10, 0), pays(0, 2, 20, 0)];
+    for (settled, other) in [(0, 1), (1, 0)] {
+        let (settled, other) = (&orders[settled], &orders[other]);
+        // A quorum of four executed one, and three show their folders. The thief showed the other one to the last member,
+        // and has had it upheld.
+        let events = [requested(2, 0, 0), upheld(3, 0, 0, digest(other))];
+        let recovered = recover_since(0, events, &orders, &[(settled, 2), (other, 1)]).unwrap();
+        assert!(recovered.segment.entries.contains(settled));
+        assert_eq!(left_out(&recovered), [(id(0), 0, LeftOutReason::Rival(digest(settled)))]);
+        state(&recovered);
+        // What a member executed comes before what nobody has seen.
+        let recovered = recover_since(0, [], &orders, &[(settled, 1)]).unwrap();
+        assert!(recovered.segment.entries.contains(settled));
+    }
+    // However many members have executed it: what stolen keys certified is left out if nothing covers it.
+    let stolen = pays(1, 2, 40, 0);
+    let recovered = recover_since(0, [], &[stolen.clone(), orders[0].clone()], &[(&stolen, 4)]).unwrap();
+    assert_eq!(left_out(&recovered), [(id(1), 0, LeftOutReason::NotCovered(SequenceNumber(0)))]);
+    assert_eq!(balance(&state(&recovered), 2), None);
+}
+
+#[test]
+fn a_recovery_ends_certificates_of_all_epochs_before_it_whichever_keys_were_out() {
+    // Keys of epoch 1 were out; the next recovery does not count what epoch 0 certified, either.
+    let order = pays(0, 1, 10, 0);
+    let events =
+        || [installed(2, 1, 1), installed(3, 2, 1), installed(4, 3, 3), installed(5, 4, 3)].map(event).to_vec();
+    for (epoch, counts) in [(0, false), (1, false), (2, true), (3, true)] {
+        let facts = KnownFacts::default();
+        let recovered = funded().recover(events(), [certified(epoch, &order)], &facts, &test_domain()).unwrap();
+        let expected = if counts { vec![] } else { vec![(id(0), 0, LeftOutReason::Epoch(Epoch(epoch)))] };
+        assert_eq!(left_out(&recovered), expected);
+    }
+    let without_checkpoint = [Epoch(2)].into();
+    let facts = KnownFacts { without_checkpoint, ..KnownFacts::default() };
+    let recovered = funded().recover(events(), [certified(0, &order)], &facts, &test_domain()).unwrap();
+    assert!(recovered.left_out.is_empty());
 }
 
 #[test]
@@ -241,7 +301,8 @@ fn what_the_primary_paid_overrules_every_other_order_also_of_an_epoch_whose_keys
 fn ended_twice(certificates: Vec<VerifiedCertificate>, without_checkpoint: &[u64]) -> Recovered {
     let events = [installed(2, 1, 0), installed(3, 2, 0)].map(event).to_vec();
     let without_checkpoint = without_checkpoint.iter().copied().map(Epoch).collect();
-    funded().recover(events, certificates, &BTreeMap::new(), &without_checkpoint, &test_domain()).unwrap()
+    let facts = KnownFacts { without_checkpoint, ..KnownFacts::default() };
+    funded().recover(events, certificates, &facts, &test_domain()).unwrap()
 }
 
 #[test]
@@ -285,7 +346,7 @@ fn certificates_behind_a_gap_wait_and_those_below_the_checkpoint_are_included() 
     let base = then(funded(), [pays(0, 1, 10, 0)]).unwrap();
     let events = vec![event(installed(2, 1, 0))];
     let known: Vec<VerifiedCertificate> = vec![certified(0, &pays(0, 1, 10, 0)), certified(0, &pays(0, 1, 5, 1))];
-    let recovered = base.recover(events, known, &BTreeMap::new(), &BTreeSet::new(), &test_domain()).unwrap();
+    let recovered = base.recover(events, known, &KnownFacts::default(), &test_domain()).unwrap();
     assert!(recovered.left_out.is_empty());
     assert_eq!(recovered.segment.entries.len(), 3);
 }
@@ -396,10 +457,15 @@ fn a_recovery_executes_a_frozen_number_for_nobody_else_will_decide() {
     let entries = || [requested(2, 0, 0), pays(0, 1, 10, 0)];
     assert!(matches!(then(funded(), entries()), Err(SegmentError::Frozen { .. })));
     assert!(then(funded(), std::iter::once(START).chain(entries()).chain([installed(3, 1, 0)])).is_ok());
+    // One that a sound epoch upheld has no other order.
     let other = Digest::repeat_byte(1);
-    let upheld = [START, requested(2, 0, 0), upheld(3, 0, 0, other), pays(0, 1, 10, 0)];
+    let upheld = |since| {
+        let events = [START, requested(2, 0, 0), upheld(3, 0, 0, other), installed(4, 1, 1)];
+        then(funded(), events.into_iter().chain([pays(0, 1, 10, 0), installed(5, 2, since)]))
+    };
     let overruled = SegmentError::Overruled { account: id(0), sequence: SequenceNumber(0), upheld: other };
-    assert_eq!(then(funded(), upheld), Err(overruled));
+    assert_eq!(upheld(1), Err(overruled));
+    assert!(upheld(0).is_ok());
 }
 
 #[test]

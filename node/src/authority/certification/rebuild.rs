@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::checkpoint::{PrimaryEvent, SegmentEntry};
+use fastpay_core::checkpoint::{InstalledCommittee, PrimaryEvent, SegmentEntry};
 use fastpay_core::{Committees, Digest, Domain, Epoch, Recovery};
 
 use super::archive::Archive;
@@ -40,6 +40,18 @@ pub enum NoBase {
         /// The number of the newest checkpoint of an earlier epoch.
         newest: u64,
     },
+    /// Thieves may have made a checkpoint, and none is named.
+    #[error(
+        "keys of epoch {epoch} were out, so of its checkpoints only the one counts that the installation of the new \
+         committee names. It names none, and the archive has checkpoint {number} of that epoch: use a copy of the archive \
+         that ends before it"
+    )]
+    Compromised {
+        /// The number of the first such checkpoint.
+        number: u64,
+        /// Its epoch.
+        epoch: Epoch,
+    },
     /// What an earlier recovery adopted is missing.
     #[error(
         "epoch {epoch}, which an earlier recovery installed, adopted the checkpoint {adopted}, which the archive does not \
@@ -55,18 +67,23 @@ pub enum NoBase {
 }
 
 impl Archive {
-    /// The checkpoint from which the committee of `epoch` goes on: the one that its installation names, or else the
+    /// The checkpoint from which the installed committee goes on: the one that its installation names, or else the
     /// newest of earlier epochs. The archive is verified from the first committee on, and its events are those of the
     /// chain. With it come those of the `earlier` recoveries whose epochs began from no checkpoint that it follows.
+    ///
+    /// Since epoch 0 keys are said to be out also if a committee is lost, so then an archive is believed that has more
+    /// checkpoints than the installation names.
     pub(crate) async fn base_of_recovery(
         &self,
-        (epoch, named, earlier): (Epoch, Digest, &[Recovery]),
+        (installed, earlier): (&InstalledCommittee, &[Recovery]),
         events: &[PrimaryEvent],
         (domain, committees): (&Domain, &Committees),
         told: Progress<'_>,
     ) -> Result<(Base, BTreeSet<Epoch>), NoBase> {
         let first = self.base(0, domain, committees)?;
+        let (epoch, since, named) = (installed.committee.epoch(), installed.compromised_since, installed.checkpoint);
         let (mut before, mut other, mut rest) = (Vec::new(), None, events.iter());
+        let mut compromised = None;
         let last = self.newest_anywhere().await.map_err(CheckpointError::from)?;
         let verified = self.verify_after(first, last, (domain, committees), told, |computed| {
             let checkpoint = &computed.checkpoint;
@@ -81,6 +98,9 @@ impl Archive {
             if is_other {
                 other = other.or(Some(checkpoint.number));
             }
+            if checkpoint.epoch >= since && since > Epoch(0) {
+                compromised = compromised.or(Some((checkpoint.number, checkpoint.epoch)));
+            }
             before.push(domain.checkpoint_digest(checkpoint));
         });
         let verified = verified.await?;
@@ -94,6 +114,8 @@ impl Archive {
             if named < newest {
                 return Err(NoBase::Later { named, newest });
             }
+        } else if let Some((number, epoch)) = compromised {
+            return Err(NoBase::Compromised { number, epoch });
         }
         let mut without_checkpoint = BTreeSet::new();
         for recovery in earlier {
@@ -156,9 +178,11 @@ mod tests {
         let (next, domain, archive) = (first.rotated(), first.domain, Archive::new(folder.path()));
         let mut committees = Committees::new(first.committee.clone()).unwrap();
         committees.install(next.committee.clone()).unwrap();
-        let (committee, checkpoint) = (next.committee.clone(), Digest::ZERO);
-        let kind =
-            PrimaryEventKind::Installed(InstalledCommittee { committee, compromised_since: Epoch(0), checkpoint });
+        let by = |committee: &TestCommittee, since, checkpoint| {
+            let (committee, compromised_since) = (committee.committee.clone(), Epoch(since));
+            InstalledCommittee { committee, compromised_since, checkpoint }
+        };
+        let kind = PrimaryEventKind::Installed(by(&next, 0, Digest::ZERO));
         let installed = PrimaryEvent { index: TransactionIndex(3), kind };
         let events = [deposit(1, 5), deposit(2, 7), installed];
         // The third is what the recovery made, and the fourth is the new committee's next one.
@@ -175,7 +199,8 @@ mod tests {
             digests.push(domain.checkpoint_digest(&computed.checkpoint));
         }
         let after = async |named: Digest, earlier: &[Recovery], events: &[PrimaryEvent]| {
-            let wanted = (Epoch(1), named, earlier);
+            let installed = by(&next, 0, named);
+            let wanted = (&installed, earlier);
             let base = archive.base_of_recovery(wanted, events, (&domain, &committees), &mut |_| ()).await;
             base.map(|(base, without_checkpoint)| (base.checkpoint.number, without_checkpoint))
         };
@@ -197,6 +222,20 @@ mod tests {
         let is_it = |epoch, adopted| (epoch, adopted) == (Epoch(0), Digest::repeat_byte(7));
         assert!(matches!(error, NoBase::WithoutAdopted { epoch, adopted } if is_it(epoch, adopted)), "{error}");
         assert_eq!(after(digests[1], &nowhere, &events).await.unwrap(), (2, without), "the installation decides");
+
+        // Keys were out since epoch 1, which made the last two: they count only if the installation names the newest.
+        let all: Vec<_> = events.iter().cloned().chain([deposit(4, 9)]).collect();
+        let third = next.rotated();
+        let after_theft = async |named: Digest| {
+            let installed = by(&third, 1, named);
+            let base = archive.base_of_recovery((&installed, &[]), &all, (&domain, &committees), &mut |_| ()).await;
+            base.map(|(base, _)| base.checkpoint.number)
+        };
+        let error = after_theft(Digest::ZERO).await.unwrap_err();
+        assert!(matches!(error, NoBase::Compromised { number: 3, epoch: Epoch(1) }), "{error}");
+        assert_eq!(after_theft(digests[3]).await.unwrap(), 4);
+        let error = after_theft(digests[1]).await.unwrap_err();
+        assert!(matches!(error, NoBase::Later { named: 2, newest: 4 }), "{error}");
 
         let others = [events[0].clone(), deposit(2, 8), events[2].clone()];
         let error = base(Digest::ZERO, &others).await.unwrap_err();

@@ -97,17 +97,6 @@ impl Joiner {
         Ok(())
     }
 
-    /// Goes on in the epoch, where keys of the one before were out and nobody states anything of it. The caller knows that the
-    /// folder lacks nothing but what its old keys may have signed elsewhere. Returns once this authority votes.
-    pub async fn go_on(&mut self, epoch: Epoch) -> Result<(), JoinWait> {
-        let nothing = Arc::new(Inheritance::nothing(epoch));
-        for (shard, _) in self.shards.iter() {
-            join_shard(shard, &nothing).await?.map_err(JoinWait::Shard)?;
-        }
-        let rotation = self.context.rotation.upgrade().ok_or(JoinWait::NotFollowing)?;
-        rotation.join(epoch).map_err(|error| JoinWait::Storage(error.to_string()))
-    }
-
     /// What the Closings with the fewest entries say, those of members with unproven claims last.
     fn inherit(
         &mut self,

@@ -151,11 +151,8 @@ impl Handover {
         let installations = installations(voter_status.committees(), &ledgers);
         if ledgers.iter().any(|ledger| ledger.unlocks.is_suspect(ended, voter_status.epoch())) {
             let is_followed = ledgers.iter().all(|ledger| ledger.unlocks.epoch() >= voter_status.epoch());
-            let wait = match voter_status.has_only_new_keys() && is_followed {
-                true => self.joiner.go_on(voter_status.epoch()).await.err(),
-                false => Some(JoinWait::suspect(ended, is_followed)),
-            };
-            self.metrics.observe_join(voter_status.joins().zip(wait));
+            let wait = JoinWait::suspect(ended, is_followed);
+            self.metrics.observe_join(voter_status.joins().map(|epoch| (epoch, wait)));
             self.metrics.observe(self.count(ended, members));
             return Ok(());
         }

@@ -13,7 +13,7 @@ pub enum JoinWait {
     )]
     Restored(Epoch),
     /// The Closings of the epoch before prove nothing.
-    #[error("keys of epoch {0} were out, so its Closings prove nothing: this authority joins in a later epoch")]
+    #[error("keys of epoch {0} were out, so its Closings prove nothing: nobody joins with them")]
     Compromised(Epoch),
     /// Too few members of the epoch before have stated what they know.
     #[error(

@@ -28,7 +28,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointS
 pub use data_folder::{DataFolder, FolderIdentity, Fullness, ShardFolders, StorageError, Switch};
 pub(crate) use data_folder::{
     Generation, INDEX_FOLDER, LOCK_FILE, META_FILE, NEW_FILE, PAYOUTS_FILE, PEERS_FILE, generation_folder,
-    generation_in, remove_older_generations, shard_folders,
+    generation_in, names_in, remove_older_generations, shard_folders,
 };
 pub use fastpay_core::JournalPosition;
 pub use journal::{

@@ -7,8 +7,8 @@ use super::CommitteeError;
 use super::nodes::Nodes;
 use crate::authority::voter_status::all_join_in;
 
-/// How many members of the announced committee join before they vote: those whose pair is new, or all. Nobody joins after
-/// keys were out.
+/// How many members of the announced committee join before they vote: those whose pair is new, or all. After keys
+/// were out everybody begins anew instead.
 pub(super) fn joining(announcement: &Announcement, committees: &Committees) -> usize {
     let (next, now) = (&announcement.committee, committees.current());
     let all_join = all_join_in(committees, next).is_some();
@@ -41,17 +41,10 @@ pub(super) async fn describe(
     line(role("recovery", announcement.recovery, recovery));
     if announcement.compromised_since < next.epoch() {
         line(format!(
-            "keys are compromised since epoch {}: votes of it and of later epochs expire at once",
+            "keys are compromised since epoch {}: votes of it and of later epochs expire at once, and payments wait until the \
+             new committee has rebuilt and adopted a checkpoint",
             announcement.compromised_since
         ));
-        let new = next.members().iter().filter(|member| !now.members().contains(member)).count();
-        let most = next.members().len().saturating_sub(next.quorum());
-        if new > most {
-            line(format!(
-                "{new} pairs are new. An operator whose data folder is new cannot vote in this epoch: with more than {most} \
-                 such operators, no later committee could vote either"
-            ));
-        }
     }
     if !announcement.checkpoint.is_zero() {
         line(format!("checkpoint {}", announcement.checkpoint));

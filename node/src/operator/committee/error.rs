@@ -73,17 +73,6 @@ pub enum CommitteeError {
     /// An epoch that does not exist cannot have been compromised.
     #[error("compromisedSince is epoch {0}, after the epoch that would begin; where no keys were out it is that epoch")]
     CompromisedSince(Epoch),
-    /// All members would have to join, and nobody joins after an epoch whose keys were out.
-    #[error(
-        "keys were out, so nobody could join the next committee, and those who remember what {before} authorities certified \
-         may not go on in one of {then} without: nobody would vote. Announce a larger one"
-    )]
-    NobodyJoins {
-        /// The size of the committee now, or of an earlier one whose votes count.
-        before: usize,
-        /// The size of the announced one.
-        then: usize,
-    },
     /// Those who join the next epoch need what a quorum of this one states.
     #[error(
         "this authority has not joined epoch {0} yet: wait until `/ready` says that it votes. A committee that follows before \
@@ -189,13 +178,13 @@ pub enum CommitteeError {
     },
     /// A committee that follows one without a checkpoint could adopt none.
     #[error(
-        "a recovery installed epoch {0}, and it has adopted no checkpoint: run `fastpay-node committee adopt` first. A \
+        "epoch {0} begins anew, and it has adopted no checkpoint: run `fastpay-node committee adopt` first. A \
          committee that follows could adopt none, and nobody would vote"
     )]
     NotAdopted(Epoch),
     /// The checkpoint that a recovery adopted is not certified yet, or this member has not begun from it.
     #[error(
-        "a recovery installed epoch {epoch}, and this node's data folder does not begin from the checkpoint {adopted} that \
+        "epoch {epoch} begins anew, and this node's data folder does not begin from the checkpoint {adopted} that \
          it adopted: run `fastpay-node recover` with the node's archive as --out, wait until the nodes have certified the \
          checkpoint, run `fastpay-node rebase`, and sign then. A committee that follows before could not certify it, and \
          nobody would vote"
@@ -211,7 +200,7 @@ pub enum CommitteeError {
     KnownKey(String),
     /// Without a guardian, nobody postpones the queue until the honest committee is installed.
     #[error(
-        "without a guardian an installation takes 14 days, and the contract pays what stolen keys have queued after {} days:          name a guardian", .outflow_delay_s / 86_400
+        "without a guardian an installation takes 14 days, and the contract pays what stolen keys have queued after {} days: name a guardian", .outflow_delay_s / 86_400
     )]
     NoGuardian {
         /// How long the contract queues redemptions, in seconds.

@@ -13,7 +13,7 @@ use super::{Ballot, CommitteeError, check_begun, member, own_shard, vote};
 use crate::authority::config::Config;
 use crate::authority::rollback::{Memory, marked};
 use crate::authority::storage::generation_in;
-use crate::authority::voter_status::{Remembered, VoterStatus, all_join_in};
+use crate::authority::voter_status::{Remembered, VoterStatus};
 
 /// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
 /// epoch.
@@ -33,11 +33,6 @@ pub async fn sign(
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
     let now = committees.current();
-    let before = all_join_in(&committees, &announcement.committee).map(|before| before.members().len());
-    let then = announcement.committee.members().len();
-    if let Some(before) = before.filter(|_| announcement.compromised_since < announcement.committee.epoch()) {
-        return Err(CommitteeError::NobodyJoins { before, then });
-    }
     let voter = member(keys, now)?;
     check_joined(config, keys, &committees).await?;
     if joining(&announcement, &committees) > 0

@@ -1,19 +1,22 @@
 //! Gathers certificates from files and old journals, and keeps those that a quorum signed. One that cannot be read or
-//! does not verify is named in the report: whoever publishes certificates must not be able to stop a recovery.
+//! does not verify is named in the report: whoever publishes certificates must not be able to stop a recovery. Of journals
+//! it also counts how many members executed an order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::Cut;
 use fastpay_core::{
-    Certificate, Committees, Digest, Domain, Epoch, Record, Request, VerifiedCertificate, VerifiedRequest, Verifier,
+    AuthorityName, Base, Certificate, Committees, Digest, Domain, Epoch, Record, Request, VerifiedCertificate,
+    VerifiedRequest, Verifier,
 };
 use fastpay_program::files;
 
 use super::{RecoverError, unreadable};
-use crate::authority::certification::{Journals, Progress};
+use crate::authority::certification::{CheckpointError, Journals, Progress};
+use crate::authority::storage::names_in;
 
 /// So many signatures are checked together: more save nothing.
 const CERTIFICATES_PER_BATCH: usize = 256;
@@ -41,28 +44,49 @@ impl Invalid {
     }
 }
 
+/// What was gathered.
+pub(super) struct Gathered {
+    /// The valid certificates.
+    pub verified: Verified,
+    /// What is said of the others.
+    pub invalid: Invalid,
+    /// How many members executed an order, by its digest.
+    pub executed_by: BTreeMap<Digest, usize>,
+    /// Of how many members data folders were read that have all that they executed since the checkpoint.
+    pub folders: u64,
+}
+
 /// The certificates that are known.
 pub(super) struct Certificates<'a> {
     domain: Domain,
     committees: &'a Committees,
     /// What the checkpoint includes needs no certificate.
     base: &'a Cut,
+    /// The checkpoint's number.
+    number: u64,
     verifier: Verifier,
     waiting: Vec<(String, Certificate)>,
     verified: Verified,
     invalid: Invalid,
+    /// The orders that members executed.
+    executed: BTreeMap<AuthorityName, BTreeSet<Digest>>,
+    /// The members whose data folders have all that they executed since the checkpoint.
+    whole: BTreeSet<AuthorityName>,
 }
 
 impl<'a> Certificates<'a> {
-    pub(super) fn new(domain: &Domain, committees: &'a Committees, base: &'a Cut) -> Self {
+    pub(super) fn new(domain: &Domain, committees: &'a Committees, (base, number): (&'a Cut, u64)) -> Self {
         Self {
             domain: *domain,
             committees,
             base,
+            number,
             verifier: Verifier::new(*domain),
             waiting: Vec::new(),
             verified: BTreeMap::new(),
             invalid: Invalid::default(),
+            executed: BTreeMap::new(),
+            whole: BTreeSet::new(),
         }
     }
 
@@ -101,21 +125,41 @@ impl<'a> Certificates<'a> {
         Ok(())
     }
 
-    /// Reads what an authority has executed or kept.
+    /// Reads what an authority has executed or kept. Copies of a member's folder count once.
     pub(super) fn read_journals(&mut self, data: &Path, told: Progress<'_>) -> Result<(), RecoverError> {
         let journals = Journals::open(data)?;
+        let names = names_in(data).map_err(CheckpointError::from)?;
+        let is_member = |name: &AuthorityName| self.committees.iter().any(|committee| committee.member(name).is_some());
+        let member = names.iter().filter_map(|name| name.parse().ok()).find(is_member);
+        let (mut executed, mut begins_at) = (BTreeSet::new(), 0);
         let add_all = |records: &mut dyn Iterator<Item = (_, Record)>| {
             for (_, record) in records {
+                if let Record::Base(base) = &record
+                    && let Base::Checkpoint(ledger) = &**base
+                {
+                    begins_at = begins_at.max(ledger.number);
+                }
                 let kept = match &record {
                     Record::Seen { certificate } => Some(certificate),
-                    record => record.certificate(),
+                    record => {
+                        let of = record.certificate();
+                        executed.extend(of.map(|of| self.domain.transfer_digest(&of.order.transfer)));
+                        of
+                    }
                 };
                 if let Some(certificate) = kept {
                     self.add(data.display().to_string(), (**certificate).clone());
                 }
             }
         };
-        journals.read(told, add_all)?;
+        journals.read(&mut *told, add_all)?;
+        if begins_at > self.number {
+            told(format!("{} has only what was executed after checkpoint {begins_at}", data.display()));
+        }
+        if let Some(member) = member {
+            self.executed.entry(member).or_default().append(&mut executed);
+            self.whole.extend((begins_at <= self.number).then_some(member));
+        }
         Ok(())
     }
 
@@ -150,10 +194,15 @@ impl<'a> Certificates<'a> {
         }
     }
 
-    /// The valid certificates, and what is said of the others.
-    pub(super) fn finish(mut self) -> (Verified, Invalid) {
+    /// What was gathered.
+    pub(super) fn finish(mut self) -> Gathered {
         self.verify();
-        (self.verified, self.invalid)
+        let (mut executed_by, folders) = (BTreeMap::<_, usize>::new(), self.whole.len() as u64);
+        for digest in self.executed.into_values().flatten() {
+            let members = executed_by.entry(digest).or_default();
+            *members = members.saturating_add(1);
+        }
+        Gathered { verified: self.verified, invalid: self.invalid, executed_by, folders }
     }
 }
 
@@ -187,9 +236,9 @@ mod tests {
 
         let committees = Committees::new(committee.committee.clone()).unwrap();
         let base = Cut { next: [(from.id(), SequenceNumber(2))].into(), ..Cut::default() };
-        let mut known = Certificates::new(&committee.domain, &committees, &base);
+        let mut known = Certificates::new(&committee.domain, &committees, (&base, 0));
         known.read(folder.path(), &mut |_| ()).unwrap();
-        let (verified, Invalid { named, count }) = known.finish();
+        let Gathered { verified, invalid: Invalid { named, count }, .. } = known.finish();
         let numbers: std::collections::BTreeSet<_> =
             verified.values().map(|known| known.transfer().sequence().0).collect();
         assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [2, 3]);
@@ -217,12 +266,12 @@ mod tests {
         });
         let base = Cut::default();
         for order in [[0, 1], [1, 0]] {
-            let mut known = Certificates::new(&first.domain, &committees, &base);
+            let mut known = Certificates::new(&first.domain, &committees, (&base, 0));
             for file in order {
                 known.read(&files[file], &mut |_| ()).unwrap();
                 known.verify();
             }
-            let (verified, invalid) = known.finish();
+            let Gathered { verified, invalid, .. } = known.finish();
             let epochs: Vec<_> = verified.keys().map(|(_, epoch)| epoch.0).collect();
             assert_eq!((epochs, invalid.count), (vec![0, 1], 0));
         }
@@ -230,6 +279,6 @@ mod tests {
 
     fn known_error(committees: &Committees, domain: &Domain, path: &Path) -> RecoverError {
         let base = Cut::default();
-        Certificates::new(domain, committees, &base).read(path, &mut |_| ()).unwrap_err()
+        Certificates::new(domain, committees, (&base, 0)).read(path, &mut |_| ()).unwrap_err()
     }
 }

@@ -1,14 +1,16 @@
-//! Rebuilds the checkpoint of a committee that was installed by a recovery: from the newest certified checkpoint, the
-//! contract's events, and the certificates that anybody still has. Equal inputs give equal checkpoints, so everybody can
-//! repeat it, and add certificates, before the new committee adopts one.
+//! Rebuilds the checkpoint of a committee that begins anew, because the one before is lost or keys of too many of its
+//! members were stolen: from the newest certified checkpoint, the contract's events, the members' data folders, and the
+//! certificates that anybody still has. Equal inputs give equal checkpoints, so everybody can repeat it, and add
+//! certificates, before the new committee adopts one.
 //!
 //! ```text
 //!  archive ──────────────► verified, same events as the chain ─► base ─┐
 //!  chain ────────────────► events up to the installation ──────────────┼─► history ─► candidate ─► folder, report
 //!  files, old journals ──► certificates, each verified ────────────────┘
 //! ```
-//! Nothing of an archive, a file or a journal is believed: orders count with their certificates, events as the Ethereum
-//! nodes agree on them.
+//! Of an archive, a file or a journal nothing is believed but what a member executed: orders count with their
+//! certificates, events as the Ethereum nodes agree on them. What members executed decides between two certified orders of
+//! one number, which thieves make.
 
 mod certificates;
 mod report;
@@ -16,8 +18,10 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, PrimaryEvent, PrimaryEventKind, RecoveryError};
-use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, Redemption};
+use fastpay_core::checkpoint::{
+    CheckpointState, InstalledCommittee, KnownFacts, PrimaryEvent, PrimaryEventKind, RecoveryError,
+};
+use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, Recovery, Redemption};
 use fastpay_ethereum::{EpochReader, PaidRedemption, Primary, PrimaryError};
 use fastpay_program::Clock;
 
@@ -26,9 +30,9 @@ use crate::authority::certification::{
 };
 use crate::authority::config::Config;
 use crate::authority::deployment::{self, Deployment, DeploymentError};
-use certificates::Certificates;
+use certificates::{Certificates, Gathered};
 
-pub use report::{Debt, LeftOutOrder, PaidOrder, Report};
+pub use report::{Debt, Folders, LeftOutOrder, PaidOrder, Report};
 
 /// From what a checkpoint is rebuilt. The order does not matter.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub struct Sources {
     /// Files of certificates, or folders of such files: one certificate in each line, as `fastpay show --certificate`
     /// prints it.
     pub certificates: Vec<PathBuf>,
-    /// Data folders of authorities of the old committees.
+    /// Data folders of authorities of the old committees. After a theft, of a quorum: then what was settled counts.
     pub journals: Vec<PathBuf>,
     /// JSON files of redemptions that the contract paid, where its events and calls do not show all fields.
     pub redemptions: Vec<PathBuf>,
@@ -50,10 +54,11 @@ pub enum RecoverError {
     /// There is no contract.
     #[error("the configuration has no [primary]: a committee without a contract cannot be recovered")]
     NoPrimary,
-    /// The newest committee did not come by a recovery.
+    /// The newest committee goes on with what the one before knows.
     #[error(
-        "epoch {0} was not installed by a recovery; after one is announced, wait until it is installed and final, and \
-         collect certificates meanwhile"
+        "the installation of epoch {0} ends no earlier epoch at once: there is nothing to rebuild. After a recovery is \
+         announced, or a committee with `compromisedSince`, wait until it is installed and final, and collect \
+         certificates meanwhile"
     )]
     NoRecovery(Epoch),
     /// The committees or the contract cannot be read.
@@ -131,39 +136,46 @@ pub async fn recover(
     .await?;
     let installed = end_at_recovery(&mut events)?;
     let epoch = installed.committee.epoch();
-    // An emergency may end all earlier epochs, too; its members go on with what they have.
-    if committees.recovery().is_none_or(|recovery| recovery.epoch != epoch) {
-        return Err(RecoverError::NoRecovery(epoch));
-    }
     let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
-    let mut earlier = reader.recoveries(&committees).await.map_err(DeploymentError::from)?;
-    earlier.retain(|recovery| recovery.epoch < epoch);
-    let named = (epoch, installed.checkpoint, earlier.as_slice());
+    let mut earlier = Vec::new();
+    for event in &events {
+        match &event.kind {
+            PrimaryEventKind::Installed(before) if before.is_recovery() && before.committee.epoch() < epoch => {
+                let epoch = before.committee.epoch();
+                let adopted = reader.adopted(epoch).await.map_err(DeploymentError::from)?;
+                earlier.push(Recovery { epoch, adopted });
+            }
+            _ => {}
+        }
+    }
     let archive = Archive::at(&sources.archive, config).map_err(CheckpointError::from)?;
-    let base = archive.base_of_recovery(named, &events, (&domain, &committees), &mut *told).await;
+    let base = archive.base_of_recovery((&installed, &earlier), &events, (&domain, &committees), &mut *told).await;
     let (base, without_checkpoint) = base?;
     let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
     events.retain(|event| event.index > state.cut().up_to);
 
     let certified = as_if_none_had_ended(&committees).map_err(CheckpointError::from)?;
-    let mut known = Certificates::new(&domain, &certified, state.cut());
+    let mut known = Certificates::new(&domain, &certified, (state.cut(), base.checkpoint.number));
     for path in &sources.certificates {
         known.read(path, &mut *told)?;
     }
     for data in &sources.journals {
         known.read_journals(data, &mut *told)?;
     }
-    let (certificates, invalid) = known.finish();
+    let Gathered { verified: certificates, invalid, executed_by, folders } = known.finish();
     let primary = Primary::connect(primary.clone()).await?;
     let redemptions = redemptions(&primary, &sources.redemptions, &events, &certificates, &paid).await?;
     let count = certificates.len() as u64;
     told(format!("rebuilding from {count} certificates"));
-    let recovered = state.recover(events, certificates.into_values(), &redemptions, &without_checkpoint, &domain)?;
+    let facts = KnownFacts { redemptions, executed_by, without_checkpoint };
+    let recovered = state.recover(events, certificates.into_values(), &facts, &domain)?;
     let adopted = Some(primary.adopted(epoch).await?).filter(|adopted| !adopted.is_zero());
+    let ended = epoch.0.checked_sub(1).and_then(|ended| committees.get(Epoch(ended)));
+    let folders = Folders { read: folders, quorum: ended.map_or(0, |committee| committee.quorum() as u64) };
     let made = (count, recovered.paid, recovered.left_out, invalid);
     let computed = follow_segment(&base, recovered.segment, &domain, told).map_err(CheckpointError::from)?;
     let computed = computed.map_err(CheckpointError::from)?;
-    let report = Report::new(&computed, &domain, (&base, adopted), made).map_err(CheckpointError::from)?;
+    let report = Report::new(&computed, &domain, (&base, adopted, folders), made).map_err(CheckpointError::from)?;
     Ok(Candidate { computed, base, _archive: archive, report })
 }
 

@@ -50,6 +50,16 @@ pub struct LeftOutOrder {
     pub reason: String,
 }
 
+/// The data folders of different members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Folders {
+    /// How many were read that have all that their members executed since the base.
+    pub read: u64,
+    /// The quorum of the newest committee that ended: with so many, all that was settled in its epoch is known.
+    pub quorum: u64,
+}
+
 /// See the module header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,6 +79,8 @@ pub struct Report {
     pub adopted: Option<Digest>,
     /// The accounts of which numbers are included.
     pub accounts: u64,
+    /// The members whose data folders were read.
+    pub folders: Folders,
     /// The valid certificates beyond the base.
     pub certificates: u64,
     /// The orders beyond the base that count.
@@ -89,7 +101,7 @@ impl Report {
     pub(super) fn new(
         computed: &Computed,
         domain: &Domain,
-        (base, adopted): (&Base, Option<Digest>),
+        (base, adopted, folders): (&Base, Option<Digest>, Folders),
         (certificates, paid, left_out, invalid): (u64, Vec<Redemption>, BTreeSet<LeftOut>, Invalid),
     ) -> Result<Self, ArchiveError> {
         let checkpoint = &computed.checkpoint;
@@ -127,6 +139,7 @@ impl Report {
             up_to: checkpoint.up_to.0,
             adopted,
             accounts: computed.state.accounts,
+            folders,
             certificates,
             orders: orders.count() as u64,
             paid: paid.collect(),
@@ -146,6 +159,10 @@ impl fmt::Display for Report {
             "made from checkpoint {}, events up to {}, and {} certificates, of which {} count",
             self.base, self.up_to, self.certificates, self.orders
         )?;
+        let Folders { read, quorum } = self.folders;
+        let settled =
+            if read < quorum { "some of what was settled may be missing" } else { "all that was settled is known" };
+        writeln!(f, "data folders of {read} members, where {quorum} are a quorum: {settled}")?;
         for PaidOrder { account, sequence, asset, amount } in &self.paid {
             writeln!(f, "debited without an order: {amount} of {asset} from {account}, number {sequence}")?;
         }

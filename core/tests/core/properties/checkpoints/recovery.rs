@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::checkpoint::{
-    Checkpoint, CheckpointState, PrimaryEvent, PrimaryEventKind, Recovered, Segment, SegmentEntry,
+    Checkpoint, CheckpointState, KnownFacts, PrimaryEvent, PrimaryEventKind, Recovered, Segment, SegmentEntry,
 };
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Digest, Epoch, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex,
@@ -35,7 +35,7 @@ struct Scene<'a> {
     base: &'a CheckpointState,
     history: &'a History,
     events: Vec<PrimaryEvent>,
-    redemptions: BTreeMap<Digest, Redemption>,
+    facts: KnownFacts,
 }
 
 pub fn is_rebuilt(
@@ -46,10 +46,12 @@ pub fn is_rebuilt(
     tally: &mut Tally,
 ) {
     let epoch = history.events.iter().filter(|event| matches!(event, PrimaryEventKind::Installed(_))).count() as u64;
-    let installed = PrimaryEventKind::Installed(history.installed(Epoch(epoch + 1), Epoch(0)));
+    let since = Epoch(rng.random_range(0..=epoch));
+    let installed = PrimaryEventKind::Installed(history.installed(Epoch(epoch + 1), since));
     let installation = PrimaryEvent { index: TransactionIndex(history.events.len() as u64 + 1), kind: installed };
     let events = history.events_from(base.cut().up_to.0 + 1).chain([installation]).collect();
-    let scene = Scene { base, history, events, redemptions: redemptions(history) };
+    let facts = KnownFacts { redemptions: redemptions(history), ..KnownFacts::default() };
+    let scene = Scene { base, history, events, facts };
     // Of the newest epoch, of which nobody says that keys were out.
     let committee = history.committee_of(Epoch(epoch));
     let certified = history.certificates.values().map(|known| committee.certified(&known.certificate().order));
@@ -114,10 +116,7 @@ impl Scene<'_> {
             let mut certificates = certificates.to_vec();
             certificates.shuffle(rng);
             let domain = &self.history.committee.domain;
-            self.base
-                .clone()
-                .recover(self.events.clone(), certificates, &self.redemptions, &BTreeSet::new(), domain)
-                .unwrap()
+            self.base.clone().recover(self.events.clone(), certificates, &self.facts, domain).unwrap()
         };
         let recovered = recover();
         assert_eq!(recover(), recovered);
@@ -298,7 +297,8 @@ fn without_certificates_only_deposits_and_what_was_paid_are_left() {
     let index = TransactionIndex(events.len() as u64 + 1);
     events.push(PrimaryEvent { index, kind: PrimaryEventKind::Installed(first) });
     let domain = &history.committee.domain;
-    let recovered = base.clone().recover(events.clone(), [], &redemptions(&history), &BTreeSet::new(), domain).unwrap();
+    let facts = KnownFacts { redemptions: redemptions(&history), ..KnownFacts::default() };
+    let recovered = base.clone().recover(events.clone(), [], &facts, domain).unwrap();
     let (state, _) = base.apply(recovered.segment, domain, &mut rng).unwrap();
     let deposited = events.iter().fold(Balance::ZERO, |sum, event| match event.kind {
         PrimaryEventKind::Deposit { amount, .. } => sum.credit(amount),

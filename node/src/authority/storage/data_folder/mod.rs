@@ -86,6 +86,15 @@ pub(crate) fn generation_in(data: &Path) -> Result<Generation, StorageError> {
     Ok(FolderIdentity::read(data)?.1)
 }
 
+/// The names under which the authority of a data folder has voted, which another process may be using: first the one that
+/// the folder was made for.
+///
+/// # Errors
+/// `Malformed`, `UnsupportedVersion`, `Io`.
+pub(crate) fn names_in(data: &Path) -> Result<Vec<String>, StorageError> {
+    Ok(FolderIdentity::read(data)?.0.names)
+}
+
 /// Removes the generations of journals before `generation`, which counts, while the folder may be in use: what uses it
 /// reads none of them. Returns what was removed.
 ///
