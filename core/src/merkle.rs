@@ -154,9 +154,18 @@ pub(crate) fn leaf(digest: Digest) -> Digest {
     Digest::new(*blake3::hash(&input).as_bytes())
 }
 
+/// Room for 0x00 and the leaf of a balance, a number, a payment or a redemption.
+const LEAF_BYTES_OF_MOST: usize = 256;
+
 /// The leaf of these bytes, for other trees of this project: H(0x00 ‖ bytes).
 #[must_use]
 pub fn merkle_leaf(bytes: &[u8]) -> Digest {
+    // In one piece it is hashed in half the time, and nearly all leaves fit.
+    let mut input = [0; LEAF_BYTES_OF_MOST];
+    if let Some(place) = input.get_mut(1..=bytes.len()) {
+        place.copy_from_slice(bytes);
+        return Digest::new(*blake3::hash(input.get(..=bytes.len()).unwrap_or_default()).as_bytes());
+    }
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[0x00]).update(bytes);
     Digest::new(*hasher.finalize().as_bytes())

@@ -11,7 +11,6 @@ use rand_core::CryptoRng;
 use super::recovery::Recovery;
 use super::segment::{PrimaryEvent, Segment, SegmentEntry};
 use super::state::{CheckpointState, NumberState};
-use super::stream::encode;
 use super::tree::RootBuilder;
 use crate::Digest;
 use crate::amount::{Asset, Balance, SequenceNumber, TransactionIndex};
@@ -23,8 +22,8 @@ use crate::request::{Request, RequestError, VerifiedRequest};
 use crate::statement::Domain;
 use crate::verifier::Verifier;
 
-/// So many signatures are checked in one equation: more save nothing.
-const ORDERS_PER_BATCH: usize = 256;
+/// So many signatures are checked in one equation: with AVX-512 in two thirds of the time that 256 take, each.
+const ORDERS_PER_BATCH: usize = 1_024;
 
 /// Why a segment does not follow a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -182,6 +181,7 @@ impl CheckpointState {
             committees,
             waiting: Vec::with_capacity(ORDERS_PER_BATCH),
             root: RootBuilder::default(),
+            leaf: Vec::new(),
             account: None,
             recovery: None,
             debts: self
@@ -205,6 +205,8 @@ pub struct Application {
     /// Entries whose signatures are checked together.
     waiting: Vec<SegmentEntry>,
     root: RootBuilder,
+    /// The last leaf, encoded.
+    leaf: Vec<u8>,
     /// The account whose numbers come; none while events come.
     pub(super) account: Option<AccountId>,
     /// If the segment is a recovery.
@@ -257,7 +259,8 @@ impl Application {
         let mut verdicts: VecDeque<_> = self.verifier.verify(requests.collect(), &self.committees, rng).into();
         for entry in waiting {
             let is_first = self.root.is_empty();
-            self.root.push(&encode(&entry.leaf()));
+            entry.encode_leaf(&mut self.leaf);
+            self.root.push(&self.leaf);
             self.go_on()?;
             match entry {
                 SegmentEntry::Recovery if is_first => self.recovery = Some(Recovery::default()),

@@ -43,6 +43,9 @@ pub enum Leaf {
 }
 
 impl Leaf {
+    /// The kind byte of an executed transfer.
+    pub(super) const EXECUTED: u8 = 0x22;
+
     /// The root of the tree in which this leaf has `path`: the `cut`, `state` or `segment` of a checkpoint proves the
     /// leaf if it is equal. `None` if the path is malformed.
     #[must_use]

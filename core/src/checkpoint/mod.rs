@@ -17,6 +17,7 @@ mod archived;
 mod certificate;
 mod installations;
 mod leaf;
+mod outline;
 mod own;
 mod recover;
 mod recovery;
@@ -39,6 +40,7 @@ pub use certificate::{
 };
 pub use installations::{Installations, InstalledCommittee};
 pub use leaf::Leaf;
+pub use outline::Outline;
 pub use own::OwnState;
 pub use recover::{KnownFacts, LeftOut, LeftOutReason, Recovered, RecoveryError};
 pub use runs::{RUN_LEAVES, SEGMENT_HEADER_BYTES, TreeLevels};

@@ -14,7 +14,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use super::installations::InstalledCommittee;
 use super::leaf::{Leaf, root_of};
 use super::state::Cut;
-use super::stream::{invalid, read_item, read_magic, write_stream};
+use super::stream::{encode_into, invalid, read_item, read_magic, write_stream};
 use super::tree::LeafPath;
 use crate::Digest;
 use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
@@ -162,6 +162,15 @@ impl SegmentEntry {
         }
     }
 
+    /// Encodes its leaf in the place of what a buffer holds.
+    pub(super) fn encode_leaf(&self, bytes: &mut Vec<u8>) {
+        match self {
+            // Without a copy of the transfer.
+            Self::Executed(order) => encode_into(&(Leaf::EXECUTED, &order.transfer), bytes),
+            entry => encode_into(&entry.leaf(), bytes),
+        }
+    }
+
     /// The accounts of whose rows in a state it may change some, or depend on some.
     #[must_use]
     pub fn accounts(&self) -> Vec<AccountId> {
@@ -177,8 +186,9 @@ impl SegmentEntry {
         }
     }
 
-    /// The account's number that it is about; none of an event.
-    fn number(&self) -> Option<(AccountId, SequenceNumber)> {
+    /// The account's number that it is about; `None` of an event.
+    #[must_use]
+    pub fn number(&self) -> Option<(AccountId, SequenceNumber)> {
         match self {
             Self::Event(_) | Self::Recovery => None,
             Self::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence())),
@@ -208,23 +218,32 @@ impl Segment {
         to: &Cut,
     ) -> Self {
         let events = events.into_iter().filter(|event| from.up_to < event.index && event.index <= to.up_to);
-        let numbers = records.into_iter().filter_map(|record| {
-            let (account, sequence, entry) = match record {
-                Record::Confirmation { certificate, .. } => {
-                    let order = certificate.order.clone();
-                    (order.transfer.sender(), order.transfer.sequence(), SegmentEntry::Executed(order))
-                }
-                Record::Void { account, sent } => {
-                    let sequence = SequenceNumber(sent.number);
-                    (account, sequence, SegmentEntry::Void { account, sequence })
-                }
-                _ => return None,
-            };
-            let is_between = (from.next(&account)..to.next(&account)).contains(&sequence);
-            is_between.then_some(((account, sequence), entry))
+        let numbers = records.into_iter().filter_map(|record| match record {
+            Record::Confirmation { certificate, .. } => Some(SegmentEntry::Executed(certificate.order.clone())),
+            Record::Void { account, sent } => {
+                Some(SegmentEntry::Void { account, sequence: SequenceNumber(sent.number) })
+            }
+            _ => None,
         });
-        let numbers: BTreeMap<_, _> = numbers.collect();
-        Self { entries: events.map(SegmentEntry::Event).chain(numbers.into_values()).collect() }
+        let is_between = |entry: &SegmentEntry| {
+            let is_between = |(account, sequence)| (from.next(&account)..to.next(&account)).contains(&sequence);
+            entry.number().is_some_and(is_between)
+        };
+        Self::sorted(events, numbers.filter(is_between).collect())
+    }
+
+    /// The segment of the Primary's events, in their order, and of entries about numbers, in any order. Of several about
+    /// one number, it has the last.
+    #[must_use]
+    pub fn sorted(events: impl IntoIterator<Item = PrimaryEvent>, numbers: Vec<SegmentEntry>) -> Self {
+        // Entries are long, so their places are sorted.
+        let places = numbers.iter().enumerate().filter_map(|(place, entry)| Some((entry.number()?, place)));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        let mut numbers: Vec<_> = numbers.into_iter().map(Some).collect();
+        let last = places.chunk_by(|(of, _), (other, _)| of == other).filter_map(|same| same.last());
+        let numbers = last.filter_map(|(_, place)| numbers.get_mut(*place)?.take());
+        Self { entries: events.into_iter().map(SegmentEntry::Event).chain(numbers).collect() }
     }
 
     /// The accounts that its entries touch: see [`SegmentEntry::accounts`].

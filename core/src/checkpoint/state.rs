@@ -227,23 +227,24 @@ impl CheckpointState {
     /// The state with these leaves, which are in order.
     pub(super) fn of(leaves: impl Iterator<Item = Result<Leaf>>) -> Result<Self> {
         let (mut cut, mut installations) = (Cut::default(), None);
-        let (mut balances, mut numbers, mut unpaid) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        // Maps are built from whole lists several times as fast as entry by entry.
+        let (mut next, mut balances, mut numbers, mut unpaid) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for leaf in leaves {
             match leaf? {
                 Leaf::UpTo(index) => cut.up_to = index,
-                Leaf::Next(account, next) => drop(cut.next.insert(account, next)),
+                Leaf::Next(account, sequence) => next.push((account, sequence)),
                 Leaf::Committee(next) => install(&mut installations, next)?,
-                Leaf::Balance(account, asset, balance) => drop(balances.insert((account, asset), balance)),
-                Leaf::Number(account, sequence, number) => drop(numbers.insert((account, sequence), number)),
-                Leaf::Unpaid(redemption) => {
-                    unpaid.insert((redemption.sender, redemption.sequence), redemption);
-                }
+                Leaf::Balance(account, asset, balance) => balances.push(((account, asset), balance)),
+                Leaf::Number(account, sequence, number) => numbers.push(((account, sequence), number)),
+                Leaf::Unpaid(redemption) => unpaid.push(((redemption.sender, redemption.sequence), redemption)),
                 Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) | Leaf::Paid(_) | Leaf::Recovery => {
                     return Err(invalid("a leaf that no state has"));
                 }
             }
         }
         let installations = installations.ok_or_else(no_committee)?;
-        Ok(Self { cut, installations, balances, numbers, unpaid })
+        cut.next = next.into_iter().collect();
+        let (balances, numbers) = (balances.into_iter().collect(), numbers.into_iter().collect());
+        Ok(Self { cut, installations, balances, numbers, unpaid: unpaid.into_iter().collect() })
     }
 }

@@ -7,17 +7,19 @@
 //! ```
 //! [`Application`]: super::Application
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, btree_set};
 use std::io::{Read, Result, Write};
+use std::iter::Peekable;
 
 use super::installations::{Installations, InstalledCommittee};
 use super::leaf::Leaf;
 use super::state::{CheckpointState, NumberState};
-use super::stream::{encode, invalid, read_item, read_magic, write_stream};
+use super::stream::{encode_into, invalid, read_item, read_magic, write_stream};
 use super::tree::RootBuilder;
 use crate::Digest;
 use crate::amount::{Asset, Balance, Epoch, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
+use crate::merkle::merkle_leaf;
 
 pub(super) const MAGIC: &[u8; 8] = b"FPSTAT\0\x01";
 
@@ -64,18 +66,20 @@ impl StateSummary {
     pub(super) fn of(leaves: impl Iterator<Item = Result<Leaf>>) -> Result<Self> {
         let (mut cut, mut state) = (RootBuilder::default(), RootBuilder::default());
         let (mut up_to, mut accounts, mut installations) = (None, 0_u64, None);
+        let mut bytes = Vec::new();
         for leaf in leaves {
             let leaf = leaf?;
-            let bytes = encode(&leaf);
-            state.push(&bytes);
+            encode_into(&leaf, &mut bytes);
+            let hash = merkle_leaf(&bytes);
+            state.push_hashed(hash, false);
             match leaf {
                 Leaf::UpTo(index) => {
                     up_to = Some(index);
-                    cut.push(&bytes);
+                    cut.push_hashed(hash, false);
                 }
                 Leaf::Next(..) => {
                     accounts = accounts.saturating_add(1);
-                    cut.push(&bytes);
+                    cut.push_hashed(hash, false);
                 }
                 Leaf::Committee(next) => install(&mut installations, next)?,
                 _ => {}
@@ -114,6 +118,8 @@ pub(super) fn no_committee() -> std::io::Error {
 pub struct StateReader<R> {
     reader: R,
     item: Vec<u8>,
+    /// The last leaf, encoded again.
+    encoded: Vec<u8>,
     last: Option<Key>,
     has_ended: bool,
 }
@@ -125,7 +131,7 @@ impl<R: Read> StateReader<R> {
     /// As each of its leaves.
     pub fn new(mut reader: R) -> Result<Self> {
         read_magic(&mut reader, MAGIC)?;
-        Ok(Self { reader, item: Vec::new(), last: None, has_ended: false })
+        Ok(Self { reader, item: Vec::new(), encoded: Vec::new(), last: None, has_ended: false })
     }
 
     fn leaf(&mut self) -> Result<Option<Leaf>> {
@@ -141,7 +147,8 @@ impl<R: Read> StateReader<R> {
             Leaf::Number(_, _, number) => *number != NumberState::default(),
             _ => true,
         };
-        let key = Key::of(&leaf).filter(|_| is_telling && encode(&leaf) == self.item);
+        encode_into(&leaf, &mut self.encoded);
+        let key = Key::of(&leaf).filter(|_| is_telling && self.encoded == self.item);
         let key = key.ok_or_else(|| invalid("a leaf that no state has"))?;
         let follows = match (&self.last, &key) {
             (None, first) => *first == Key::UpTo,
@@ -250,6 +257,29 @@ impl AccountRow {
     }
 }
 
+/// Tells which accounts are among others. Rows of one kind come by account, so they are found in one pass over the set.
+struct Among<'a> {
+    accounts: &'a BTreeSet<AccountId>,
+    rest: Peekable<btree_set::Iter<'a, AccountId>>,
+    last: Option<AccountId>,
+}
+
+impl<'a> Among<'a> {
+    fn new(accounts: &'a BTreeSet<AccountId>) -> Self {
+        Self { accounts, rest: accounts.iter().peekable(), last: None }
+    }
+
+    fn has(&mut self, account: &AccountId) -> bool {
+        if self.last.is_some_and(|last| *account < last) {
+            // Another kind of rows begins.
+            self.rest = self.accounts.iter().peekable();
+        }
+        self.last = Some(*account);
+        while self.rest.next_if(|other| *other < account).is_some() {}
+        self.rest.peek() == Some(&account)
+    }
+}
+
 /// Whether the Primary spent a number on a redemption that the state does not debit yet.
 fn is_undebited(leaf: &Leaf) -> bool {
     matches!(leaf, Leaf::Number(_, _, number) if number.paid().is_some())
@@ -270,10 +300,10 @@ impl StatePart {
     /// # Errors
     /// Those of [`StateReader`].
     pub fn read(reader: &mut impl Read, accounts: BTreeSet<AccountId>) -> Result<Self> {
-        let is_wanted =
-            |leaf: &Leaf| Key::of(leaf).is_some_and(|key| key.account().is_none_or(|of| accounts.contains(of)));
-        let is_kept = |leaf: &Leaf| is_wanted(leaf) || is_undebited(leaf);
-        let leaves = StateReader::new(reader)?.filter(|leaf| leaf.as_ref().map_or(true, is_kept));
+        let mut among = Among::new(&accounts);
+        let mut is_wanted = |leaf: &Leaf| Key::of(leaf).is_some_and(|key| key.account().is_none_or(|of| among.has(of)));
+        let mut is_kept = |leaf: &Leaf| is_wanted(leaf) || is_undebited(leaf);
+        let leaves = StateReader::new(reader)?.filter(|leaf| leaf.as_ref().map_or(true, &mut is_kept));
         let rows = CheckpointState::of(leaves)?;
         Ok(Self { accounts, rows })
     }
@@ -321,7 +351,7 @@ impl StatePart {
 
     /// All leaves of the whole state with the changed rows.
     pub fn merged<'a, R: Read + 'a>(&'a self, base: R) -> Result<impl Iterator<Item = Result<Leaf>> + 'a> {
-        let mut reopened = None;
+        let (mut reopened, mut among) = (None, Among::new(&self.accounts));
         let others = StateReader::new(base)?.filter_map(move |leaf| {
             let leaf = match leaf {
                 Ok(leaf) => leaf,
@@ -331,7 +361,7 @@ impl StatePart {
                 reopened = self.reopened_after(installed.committee.epoch());
             }
             let account = Key::of(&leaf).and_then(|key| key.account().copied())?;
-            if self.accounts.contains(&account) || is_undebited(&leaf) {
+            if among.has(&account) || is_undebited(&leaf) {
                 return None;
             }
             match (leaf, reopened) {

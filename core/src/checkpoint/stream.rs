@@ -19,6 +19,12 @@ pub(crate) fn invalid(reason: &str) -> Error {
     Error::new(ErrorKind::InvalidData, reason)
 }
 
+/// Encodes an item in the place of what a buffer holds.
+pub(super) fn encode_into(item: &impl BorshSerialize, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    item.serialize(bytes).expect("writing to memory does not fail");
+}
+
 /// Writes a stream.
 pub(super) fn write_stream<T: BorshSerialize>(
     writer: &mut impl Write,
@@ -26,7 +32,11 @@ pub(super) fn write_stream<T: BorshSerialize>(
     mut items: impl Iterator<Item = Result<T>>,
 ) -> Result<()> {
     write_magic(writer, magic)?;
-    items.try_for_each(|item| write_item(writer, &item?))
+    let mut bytes = Vec::new();
+    items.try_for_each(|item| {
+        encode_into(&item?, &mut bytes);
+        write_encoded(writer, &bytes)
+    })
 }
 
 /// Writes the beginning of a stream.
@@ -36,10 +46,13 @@ pub(crate) fn write_magic(writer: &mut impl Write, magic: &[u8; 8]) -> Result<()
 
 /// Writes the next item of a stream.
 pub(crate) fn write_item(writer: &mut impl Write, item: &impl BorshSerialize) -> Result<()> {
-    let bytes = encode(item);
+    write_encoded(writer, &encode(item))
+}
+
+fn write_encoded(writer: &mut impl Write, bytes: &[u8]) -> Result<()> {
     let length = u32::try_from(bytes.len()).map_err(|_| invalid("an item is too long"))?;
     writer.write_all(&length.to_le_bytes())?;
-    writer.write_all(&bytes)
+    writer.write_all(bytes)
 }
 
 /// Reads the beginning of a stream.
@@ -51,20 +64,30 @@ pub(crate) fn read_magic(reader: &mut impl Read, magic: &[u8; 8]) -> Result<()> 
 
 /// Reads the next item of a stream, whose bytes are in `item` then; `None` at the end.
 pub(crate) fn read_item<T: BorshDeserialize>(reader: &mut impl Read, item: &mut Vec<u8>) -> Result<Option<T>> {
-    item.clear();
-    reader.by_ref().take(4).read_to_end(item)?;
-    if item.is_empty() {
+    let Some(length) = read_length(reader)? else {
+        item.clear();
         return Ok(None);
-    }
-    let length = item.first_chunk().filter(|_| item.len() == 4).ok_or(ErrorKind::UnexpectedEof)?;
-    let length = u32::from_le_bytes(*length);
-    if length as usize > ITEM_BYTES_MAX {
+    };
+    if length > ITEM_BYTES_MAX {
         return Err(invalid("an item is too long"));
     }
-    item.clear();
-    reader.by_ref().take(u64::from(length)).read_to_end(item)?;
-    if item.len() != length as usize {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
+    item.resize(length, 0);
+    reader.read_exact(item)?;
     T::try_from_slice(item).map(Some)
+}
+
+/// The length of the next item; `None` at the end.
+fn read_length(reader: &mut impl Read) -> Result<Option<usize>> {
+    let mut length = [0; 4];
+    let [first, rest @ ..] = &mut length;
+    loop {
+        match reader.read(std::slice::from_mut(first)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    reader.read_exact(rest)?;
+    Ok(Some(u32::from_le_bytes(length) as usize))
 }

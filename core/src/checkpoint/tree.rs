@@ -67,7 +67,12 @@ impl RootBuilder {
 
     /// Adds a leaf; `is_wanted` for the one whose path is built, which is one at most.
     pub(super) fn push_leaf(&mut self, leaf: &[u8], is_wanted: bool) {
-        let mut subtree = Subtree { height: 0, hash: merkle_leaf(leaf), holds_wanted: is_wanted };
+        self.push_hashed(merkle_leaf(leaf), is_wanted);
+    }
+
+    /// The same with the leaf's hash, which several trees can share.
+    pub(super) fn push_hashed(&mut self, hash: Digest, is_wanted: bool) {
+        let mut subtree = Subtree { height: 0, hash, holds_wanted: is_wanted };
         while let Some(left) = self.subtrees.pop_if(|left| left.height == subtree.height) {
             subtree = self.join(left, subtree);
         }

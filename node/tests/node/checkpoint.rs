@@ -15,8 +15,8 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{Call, DepositsError, Finality, PrimaryConfig, Sender, certified_redemption};
 use fastpay_node::authority::certification::{
-    Archive, ArchiveError, Certified, CheckpointError, CheckpointVoteFile, Defect, Inputs, ORDERS_MAX, Proposal,
-    ProposedCut, Report, Signed, certify, propose, sign, verify,
+    Archive, ArchiveError, Certified, CheckpointError, CheckpointVoteFile, Defect, Inputs, Memory, ORDERS_MAX,
+    Proposal, ProposedCut, Report, Signed, certify, propose, sign, verify,
 };
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::deployment::folder_identity;
@@ -46,12 +46,12 @@ impl Member {
         Archive::new(&self.archive)
     }
 
-    fn inputs(&self) -> Inputs<'_> {
+    pub fn inputs(&self) -> Inputs<'_> {
         Inputs { config: &self.config, archive: &self.archive, orders_max: ORDERS_MAX, clock: Clock::system() }
     }
 
     pub async fn propose(&self) -> Result<Proposal, CheckpointError> {
-        propose(self.inputs(), &mut |_| ()).await
+        propose(self.inputs(), &mut Memory::default(), &mut |_| ()).await
     }
 
     pub async fn sign(&self, cut: &Path) -> Result<Signed, CheckpointError> {
@@ -60,11 +60,12 @@ impl Member {
 
     async fn sign_with(&self, inputs: Inputs<'_>, cut: &Path) -> Result<Signed, CheckpointError> {
         let cut = ProposedCut::read(cut)?;
-        sign(inputs, (cut.checkpoint.epoch, std::slice::from_ref(&self.keys)), &cut, &mut |_| ()).await
+        let signer = (cut.checkpoint.epoch, std::slice::from_ref(&self.keys));
+        sign(inputs, signer, &cut, &mut Memory::default(), &mut |_| ()).await
     }
 
     async fn certify(&self, votes: &[CheckpointVoteFile]) -> Result<Certified, CheckpointError> {
-        certify(self.inputs(), votes, &mut |_| ()).await
+        certify(self.inputs(), votes, &Memory::default(), &mut |_| ()).await
     }
 
     pub async fn verify(&self) -> Result<Report, CheckpointError> {
@@ -165,7 +166,7 @@ impl Scene {
     }
 
     /// The votes of these members for a cut.
-    async fn votes(&self, members: &[usize], cut: &Path) -> Vec<CheckpointVoteFile> {
+    pub async fn votes(&self, members: &[usize], cut: &Path) -> Vec<CheckpointVoteFile> {
         let mut votes = Vec::new();
         for member in members {
             votes.push(self.members[*member].sign(cut).await.unwrap().vote);
@@ -185,7 +186,7 @@ impl Scene {
         proposal
     }
 
-    async fn complete(&self, proposal: &Proposal) {
+    pub async fn complete(&self, proposal: &Proposal) {
         let votes = self.votes(&[0, 1, 2], &proposal.cut).await;
         let certified = self.members[0].certify(&votes).await.unwrap();
         assert_eq!((certified.number, certified.checkpoint), (proposal.number, proposal.checkpoint));
@@ -415,9 +416,9 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     let too_old = |error: &CheckpointError| matches!(error, CheckpointError::ChainTooOld { .. });
     let error = member.sign_with(inputs, &proposal.cut).await.unwrap_err();
     assert!(too_old(&error), "{error}");
-    let error = propose(inputs, &mut |_| ()).await.unwrap_err();
+    let error = propose(inputs, &mut Memory::default(), &mut |_| ()).await.unwrap_err();
     assert!(too_old(&error), "{error}");
-    let error = certify(inputs, &[], &mut |_| ()).await.unwrap_err();
+    let error = certify(inputs, &[], &Memory::default(), &mut |_| ()).await.unwrap_err();
     assert!(too_old(&error), "{error}");
 
     // Nodes that are behind the shards.
@@ -499,7 +500,7 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
     assert!(matches!(error, CheckpointError::TooManyOrders(0)), "{error}");
     // Its shards may have applied an installation that the node has not followed.
     let (cut, keys) = (ProposedCut::read(&first.cut).unwrap(), std::slice::from_ref(&member.keys));
-    let error = sign(member.inputs(), (Epoch(1), keys), &cut, &mut |_| ()).await.unwrap_err();
+    let error = sign(member.inputs(), (Epoch(1), keys), &cut, &mut Memory::default(), &mut |_| ()).await.unwrap_err();
     let (epoch, follows) = (Epoch(0), Epoch(1));
     assert!(matches!(error, CheckpointError::NotFollowed { epoch: e, followed } if (e, followed) == (epoch, follows)));
     assert!(!member.archive().vote_path(1).exists(), "nothing was signed");

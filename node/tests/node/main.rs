@@ -12,6 +12,7 @@ mod authority;
 mod backup;
 mod certification;
 mod checkpoint;
+mod checkpoint_memory;
 mod committee;
 mod credits;
 mod deposit_sink;

@@ -11,7 +11,7 @@ use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointState, PrimaryEventKind, Segment, SegmentEntry,
 };
 use fastpay_core::{Amount, AuthorityKeys, Epoch};
-use fastpay_node::authority::certification::{Admission, Archive, CheckpointError, NotAdmitted, read_over};
+use fastpay_node::authority::certification::{Admission, Archive, CheckpointError, Memory, NotAdmitted, read_over};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::time::timeout;
@@ -130,7 +130,7 @@ async fn admit(
     let known = world.known_committees(world.committees().len());
     let certificates: Vec<_> = shown.iter().map(|one| one.certificate.clone()).collect();
     let first = certificates.first().map_or(0, |first| first.checkpoint.number);
-    let base = Admission::base(archive, tip, &certificates, (&world.domain, &known))?;
+    let base = Admission::base(archive, tip, &certificates, &Memory::default(), (&world.domain, &known))?;
     let (primary, clock, mut told) = (world.chain.connect(world), world.clock_of(authority), |_| ());
     let mut seen = |_: &_, _| ();
     let read = read_over(primary, None, base.state.up_to, clock, &mut told, &mut seen);

@@ -7,6 +7,7 @@ mod epochs;
 mod full;
 mod handover;
 mod messages;
+mod outline;
 mod recovery;
 mod shard;
 mod unlock;

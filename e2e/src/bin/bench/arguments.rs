@@ -56,6 +56,9 @@ pub struct Arguments {
     /// The number of accounts for the part `checkpoint` [default: 1000000, or 100000 with --quick]
     #[arg(long)]
     pub checkpoint_accounts: Option<usize>,
+    /// The orders in the checkpoint for the parts `checkpoint` and `absence` [default: 100000, or 10000 with --quick]
+    #[arg(long)]
+    pub checkpoint_orders: Option<usize>,
     /// The number of accounts for the part `absence` [default: 1000000, or 100000 with --quick]
     #[arg(long)]
     pub absence_accounts: Option<usize>,
@@ -163,7 +166,7 @@ impl Arguments {
 
     /// The orders since the checkpoint before.
     pub fn checkpoint_orders(&self) -> usize {
-        if self.quick { 10_000 } else { 100_000 }
+        self.checkpoint_orders.unwrap_or(if self.quick { 10_000 } else { 100_000 })
     }
 
     pub fn absence(&self) -> absence::Extent {

@@ -1,7 +1,7 @@
 //! The committee's checkpoints and the rebase with millions of accounts: how long each takes, and its peak of memory.
 //!
-//! One authority, whose folder begins at a checkpoint (`laid`), does its work in this process: propose, sign, certify,
-//! rebase.
+//! One authority, whose folder begins at a checkpoint (`laid`), does its work in this process: it proposes and signs as the
+//! leader, signs once more as another member, which remembers nothing of the proposal, certifies, and is rebased.
 
 use std::num::NonZeroU32;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{AuthorityKeys, Digest, Domain, Epoch, ShardLayout};
 use fastpay_e2e::{Failure, Layout, Network, Place};
 use fastpay_node::authority::certification::{
-    Archive, CheckpointVoteFile, Inputs, ORDERS_MAX, ProposedCut, certify, propose, sign,
+    Archive, CheckpointVoteFile, Inputs, Memory, ORDERS_MAX, ProposedCut, certify, propose, sign,
 };
 use fastpay_node::authority::config::Config;
 use fastpay_node::operator::rebase::rebase;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::draw;
 use crate::laid::{self, Signers};
-use crate::meter::{forget_peak, peak_bytes};
+use crate::meter::{forget_peak, peak_bytes, process_time};
 use crate::statistics::rounded;
 use crate::workload::{self, Accounts, Voters};
 use crate::{progress, runtime};
@@ -33,8 +33,12 @@ pub struct Checkpoints {
     pub orders: usize,
     pub state_bytes: u64,
     pub propose: Cost,
+    /// By the leader, which proposed it.
+    pub sign_own: Cost,
+    /// By another member, which reads the state before once more than one that has signed that, too.
     pub sign: Cost,
     pub certify: Cost,
+    pub index: Cost,
     pub rebase: Cost,
 }
 
@@ -42,6 +46,7 @@ pub struct Checkpoints {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Cost {
     pub seconds: f64,
+    pub processor_seconds: f64,
     /// The most memory that the process held meanwhile.
     pub peak_mib: f64,
 }
@@ -68,32 +73,40 @@ pub fn measure(accounts: usize, orders: usize) -> Result<Checkpoints, Failure> {
 
     let inputs = Inputs { config: &config, archive: &folder, orders_max: ORDERS_MAX, clock: Clock::system() };
     let (runtime, mut told) = (runtime()?, |_: String| ());
-    let (proposal, propose) = cost("propose", || runtime.block_on(propose(inputs, &mut told)).map_err(Failure::wrong))?;
-    let (signed, sign) = cost("sign", || {
-        let cut = ProposedCut::read(&proposal.cut).map_err(Failure::wrong)?;
-        let signer = (Epoch(0), std::slice::from_ref(own));
-        Ok((runtime.block_on(sign(inputs, signer, &cut, &mut told)).map_err(Failure::wrong)?, cut.checkpoint))
+    let (mut of_leader, mut of_other) = (Memory::default(), Memory::default());
+    let (proposal, propose) =
+        cost("propose", || runtime.block_on(propose(inputs, &mut of_leader, &mut told)).map_err(Failure::wrong))?;
+    let cut = ProposedCut::read(&proposal.cut).map_err(Failure::wrong)?;
+    let signer = (Epoch(0), std::slice::from_ref(own));
+    let (_, sign_own) = cost("sign the own proposal", || {
+        runtime.block_on(sign(inputs, signer, &cut, &mut of_leader, &mut told)).map_err(Failure::wrong)
     })?;
-    let (signed, checkpoint) = signed;
+    let (signed, sign) = cost("sign as another member", || {
+        let cut = ProposedCut::read(&proposal.cut).map_err(Failure::wrong)?;
+        runtime.block_on(sign(inputs, signer, &cut, &mut of_other, &mut told)).map_err(Failure::wrong)
+    })?;
+    let checkpoint = cut.checkpoint;
     let votes: Vec<_> = keys.iter().map(|keys| vote(&checkpoint, signed.vote.checkpoint, keys, &domain)).collect();
     let (_, certify) =
-        cost("certify", || runtime.block_on(certify(inputs, &votes, &mut told)).map_err(Failure::wrong))?;
+        cost("certify", || runtime.block_on(certify(inputs, &votes, &of_other, &mut told)).map_err(Failure::wrong))?;
+    let (_, index) = cost("index", || archive.index(&checkpoint).map_err(Failure::wrong))?;
     let (rebased, rebase) =
         cost("rebase", || runtime.block_on(rebase(&config, &folder, None, None, &mut told)).map_err(Failure::wrong))?;
     let is_whole = (rebased.checkpoint, rebased.was_complete, rebased.accounts) == (2, true, accounts as u64);
     if !is_whole {
         return Err(Failure::wrong(format!("the folder was not rebased as a whole: {rebased:?}")));
     }
-    Ok(Checkpoints { accounts, orders, state_bytes, propose, sign, certify, rebase })
+    Ok(Checkpoints { accounts, orders, state_bytes, propose, sign_own, sign, certify, index, rebase })
 }
 
 fn cost<T>(what: &str, work: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Cost), Failure> {
     progress(&format!("checkpoint: {what}"));
     forget_peak();
-    let begun = Instant::now();
+    let (begun, before) = (Instant::now(), process_time());
     let done = work()?;
+    let processor_seconds = rounded(process_time().saturating_sub(before).as_secs_f64(), 2);
     let peak_mib = rounded(peak_bytes() as f64 / f64::from(1 << 20), 0);
-    Ok((done, Cost { seconds: rounded(begun.elapsed().as_secs_f64(), 1), peak_mib }))
+    Ok((done, Cost { seconds: rounded(begun.elapsed().as_secs_f64(), 2), processor_seconds, peak_mib }))
 }
 
 fn vote(checkpoint: &Checkpoint, digest: Digest, keys: &AuthorityKeys, domain: &Domain) -> CheckpointVoteFile {

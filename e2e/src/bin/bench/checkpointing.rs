@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use fastpay_e2e::Failure;
-use fastpay_node::authority::certification::{CheckpointError, Inputs, ORDERS_MAX, propose};
+use fastpay_node::authority::certification::{CheckpointError, Inputs, Memory, ORDERS_MAX, propose};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::priority::lowest_priority;
 use fastpay_program::Clock;
@@ -68,7 +68,7 @@ impl Running {
                 let _ = std::fs::remove_dir_all(&folder);
                 let inputs =
                     Inputs { config: &config, archive: &folder, orders_max: ORDERS_MAX, clock: Clock::system() };
-                match runtime.block_on(propose(inputs, &mut |_| ())) {
+                match runtime.block_on(propose(inputs, &mut Memory::default(), &mut |_| ())) {
                     Ok(_) => count += 1,
                     // Nothing is executed yet.
                     Err(CheckpointError::Nothing(_)) => {}

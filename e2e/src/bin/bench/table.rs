@@ -179,10 +179,17 @@ fn load(report: &Report) {
 fn checkpoints(found: &Checkpoints) {
     let Checkpoints { accounts, orders, state_bytes, .. } = found;
     println!("\na checkpoint of {orders} orders among {accounts} accounts, whose state has {state_bytes} bytes");
-    for (what, cost) in
-        [("propose", found.propose), ("sign", found.sign), ("certify", found.certify), ("rebase", found.rebase)]
-    {
-        row(&format!("{what}, s; peak, MiB"), &format!("{:.1}; {:.0}", cost.seconds, cost.peak_mib));
+    for (what, cost) in [
+        ("propose", found.propose),
+        ("sign the own proposal", found.sign_own),
+        ("sign", found.sign),
+        ("certify", found.certify),
+        ("index", found.index),
+        ("rebase", found.rebase),
+    ] {
+        let of_each = cost.processor_seconds * 1e6 / *orders as f64;
+        let value = format!("{:.2}; {:.2} = {of_each:.1}; {:.0}", cost.seconds, cost.processor_seconds, cost.peak_mib);
+        row(&format!("{what}, s; processor, s = µs an order; peak, MiB"), &value);
     }
 }
 

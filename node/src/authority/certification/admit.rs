@@ -33,6 +33,7 @@ use fastpay_core::{Committees, Domain, TransactionIndex};
 use super::archive::{Archive, Defect, wrong};
 use super::base::{Base, Stored};
 use super::compute::{Computed, follow_segment, installations_after};
+use super::memory::Memory;
 use super::{CheckpointError, Inputs, NotAdmitted, Progress, events};
 use crate::authority::deployment;
 
@@ -69,12 +70,13 @@ impl Admission {
         inputs: Inputs<'_>,
         tip: &Checkpoint,
         certificates: Vec<CheckpointCertificate>,
+        memory: &Memory,
         told: Progress<'_>,
     ) -> Result<Self, CheckpointError> {
         let archive = Archive::create(inputs.archive)?.beside(inputs.config);
         let deployment = deployment::load(inputs.config).await?;
         let (domain, committees) = (deployment.domain(), deployment.committees()?);
-        let base = Self::base(&archive, tip, &certificates, (&domain, &committees))?;
+        let base = Self::base(&archive, tip, &certificates, memory, (&domain, &committees))?;
         let events = events::read(&deployment, base.state.up_to, inputs, told).await?;
         Self::over(archive, (domain, inputs.orders_max), base, (tip, certificates), events)
     }
@@ -87,10 +89,11 @@ impl Admission {
         archive: &Archive,
         tip: &Checkpoint,
         certificates: &[CheckpointCertificate],
+        memory: &Memory,
         (domain, committees): (&Domain, &Committees),
     ) -> Result<Base, CheckpointError> {
         let is_rival = certificates.first().is_some_and(|first| first.checkpoint.number == tip.number);
-        let base = archive.base(tip.number.saturating_sub(u64::from(is_rival)), domain, committees)?;
+        let base = archive.base_by(tip.number.saturating_sub(u64::from(is_rival)), memory, (domain, committees))?;
         let mut previous = base.checkpoint;
         for CheckpointCertificate { checkpoint, .. } in certificates {
             let number = previous.number.saturating_add(1);
@@ -229,14 +232,18 @@ impl Admission {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn admit_own(&mut self, told: Progress<'_>) -> Result<bool, CheckpointError> {
+    pub fn admit_own(&mut self, memory: &Memory, told: Progress<'_>) -> Result<bool, CheckpointError> {
         let Some(certificate) = self.rest.front() else { return Ok(false) };
+        let certified = certificate.checkpoint;
+        let made = memory.made(&self.archive, certified.number).filter(|made| made.checkpoint == certified);
+        if let Some(made) = made {
+            return self.complete(certified, made.state.clone(), None).map(|()| true);
+        }
         let recomputed = self.archive.recompute(&self.base, &self.domain, told);
-        let is_own = |computed: &Computed| {
-            computed.checkpoint == certificate.checkpoint && self.archive.check_files(computed).is_ok()
-        };
+        let is_own =
+            |computed: &Computed| computed.checkpoint == certified && self.archive.check_files(computed).is_ok();
         match recomputed.ok().filter(is_own) {
-            Some(own) => self.complete(own).map(|()| true),
+            Some(own) => self.complete(certified, own.state.clone(), Some(&own)).map(|()| true),
             None => Ok(false),
         }
     }
@@ -267,25 +274,31 @@ impl Admission {
         let computed = follow_segment(&self.base, segment, &self.domain, told)?
             .map_err(|error| refuse(NotAdmitted::Segment(error)))?;
         computed.checkpoint.check(&certified).map_err(|mismatch| refuse(NotAdmitted::Other(mismatch)))?;
-        self.complete(computed)
+        self.complete(computed.checkpoint, computed.state.clone(), Some(&computed))
     }
 
-    /// Writes what the next certificate certifies, and the certificate last.
-    fn complete(&mut self, computed: Computed) -> Result<(), CheckpointError> {
+    /// Writes what the next certificate certifies, unless that is in the archive, and the certificate last.
+    fn complete(
+        &mut self,
+        checkpoint: Checkpoint,
+        state: StateSummary,
+        missing: Option<&Computed>,
+    ) -> Result<(), CheckpointError> {
         let Some(certificate) = self.rest.pop_front() else { return Ok(()) };
-        let number = computed.checkpoint.number;
         // As everybody who reads the archive will.
-        let verified = certificate.clone().verify(&self.domain, &computed.state.installations);
+        let verified = certificate.clone().verify(&self.domain, &state.installations);
         let verified = verified.map_err(|error| not_certified(&certificate, error))?;
         // A number that was skipped may have its certificate already.
-        if self.archive.certificate(number).is_ok_and(|held| held.checkpoint != computed.checkpoint) {
+        if self.archive.certificate(checkpoint.number).is_ok_and(|held| held.checkpoint != checkpoint) {
             // Only now that all of the other one is verified.
-            self.archive.withdraw(number)?;
+            self.archive.withdraw(checkpoint.number)?;
         }
-        self.archive.write(&self.base, &computed)?;
+        if let Some(computed) = missing {
+            self.archive.write(&self.base, computed)?;
+        }
         let certificate = verified.into_certificate();
         self.archive.complete(&certificate)?;
-        self.base = self.archive.built_on(computed, certificate);
+        self.base = self.archive.built_on(checkpoint, state, certificate);
         Ok(())
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn sign_adopted(
     if !ProposedCut::read(&archive.cut_path(number)).is_ok_and(|cut| is_adopted(&cut)) {
         return Ok(None);
     }
-    let base = archive.newest(domain, committees)?;
+    let base = archive.base(number.saturating_sub(1), domain, committees)?;
     let computed = archive.recompute(&base, domain, told)?;
     archive.check_files(&computed)?;
     if domain.checkpoint_digest(&computed.checkpoint) != adopted {

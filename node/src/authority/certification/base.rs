@@ -15,6 +15,7 @@ use fastpay_core::{AccountId, Committees, Domain, SequenceNumber};
 use super::CheckpointError;
 use super::archive::{Archive, ArchiveError, Defect, unreadable, wrong};
 use super::compute::first_state;
+use super::memory::Memory;
 
 /// See the module header.
 pub struct Base {
@@ -35,9 +36,15 @@ pub(super) enum Stored {
 }
 
 impl Archive {
-    /// The newest certified checkpoint. Older ones are not looked at: its quorum computed it from them.
-    pub(super) fn newest(&self, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
-        self.base(self.newest_number()?, domain, committees)
+    /// The newest certified checkpoint. Older ones are not looked at: its quorum computed it from them. A state that this
+    /// process made is not read again.
+    pub(super) fn newest(
+        &self,
+        memory: &Memory,
+        domain: &Domain,
+        committees: &Committees,
+    ) -> Result<Base, CheckpointError> {
+        self.base_by(self.newest_number()?, memory, (domain, committees))
     }
 
     /// Hands the next number of each account in the stored state of a number to `take`.
@@ -53,12 +60,23 @@ impl Archive {
 
     /// The certified checkpoint of a number, on which the next one is built.
     pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
+        self.base_by(number, &Memory::default(), (domain, committees))
+    }
+
+    /// The same; a state that this process made is not read again.
+    pub(super) fn base_by(
+        &self,
+        number: u64,
+        memory: &Memory,
+        (domain, committees): (&Domain, &Committees),
+    ) -> Result<Base, CheckpointError> {
         if number == 0 {
             let first = first_state(committees)?;
             return Ok(Base::in_memory(Checkpoint::first(&first.summary()), &first));
         }
-        let (certificate, state) = (self.certificate(number)?, self.state(number)?);
-        let (checkpoint, path) = (certificate.checkpoint, self.state_path(number));
+        let (certificate, path) = (self.certificate(number)?, self.state_path(number));
+        let checkpoint = certificate.checkpoint;
+        let state = memory.state(self, &checkpoint).cloned().map_or_else(|| self.state(number), Ok)?;
         if checkpoint.number != number || checkpoint.state != state.state {
             return Err(wrong(&path, Defect::OtherCheckpoint).into());
         }
@@ -124,16 +142,18 @@ impl Base {
     /// in it. `executed` has the next numbers here.
     pub(crate) fn behind(
         &self,
-        mut executed: BTreeMap<AccountId, SequenceNumber>,
+        executed: &BTreeMap<AccountId, SequenceNumber>,
     ) -> Result<BTreeMap<AccountId, SequenceNumber>, ArchiveError> {
-        let mut behind = BTreeMap::new();
+        // Both come by account.
+        let (mut behind, mut executed) = (Vec::new(), executed.iter().peekable());
+        let new = |(account, _): (&AccountId, _)| (*account, SequenceNumber(0));
         self.each_next(|account, next| {
-            if executed.remove(&account).is_some_and(|executed| executed > next) {
-                behind.insert(account, next);
-            }
+            behind.extend(std::iter::from_fn(|| executed.next_if(|(other, _)| **other < account)).map(new));
+            let here = executed.next_if(|(other, _)| **other == account);
+            behind.extend(here.filter(|(_, here)| **here > next).map(|_| (account, next)));
         })?;
-        behind.extend(executed.into_keys().map(|account| (account, SequenceNumber(0))));
-        Ok(behind)
+        behind.extend(executed.map(new));
+        Ok(behind.into_iter().collect())
     }
 
     /// All accounts of the state, in their order.

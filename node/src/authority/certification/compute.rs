@@ -1,12 +1,10 @@
 //! The one computation of a checkpoint, which proposer and signers share.
 
-use std::collections::BTreeSet;
-
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointState, Installations, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry, SegmentError,
     StatePart, StateSummary,
 };
-use fastpay_core::{AccountId, Committees, Digest, Domain, Epoch, EpochsError, TransactionIndex};
+use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, TransactionIndex};
 
 use super::base::Base;
 use super::{ArchiveError, CheckpointError, Progress};
@@ -56,6 +54,17 @@ pub(crate) fn follow_segment(
     told: Progress<'_>,
 ) -> Result<Result<Computed, SegmentError>, ArchiveError> {
     let part = base.part(segment.accounts())?;
+    follow_segment_in(base, part, segment, domain, told)
+}
+
+/// The same with the rows of all accounts that the segment touches, which were read from the base.
+fn follow_segment_in(
+    base: &Base,
+    part: StatePart,
+    segment: Segment,
+    domain: &Domain,
+    told: Progress<'_>,
+) -> Result<Result<Computed, SegmentError>, ArchiveError> {
     let (part, root) = match part.change(|rows| apply(rows, &segment, domain, told)) {
         Ok(changed) => changed,
         Err(error) => return Ok(Err(error)),
@@ -66,19 +75,16 @@ pub(crate) fn follow_segment(
     Ok(Ok(Computed { checkpoint, segment, part, state }))
 }
 
-/// The rows of some accounts after events, without any number taken.
+/// Rows after events, without any number taken. The rows are those of a base, of all accounts that the events touch.
 pub(super) fn follow_events(
-    base: &Base,
-    mut accounts: BTreeSet<AccountId>,
+    part: StatePart,
     events: &[PrimaryEvent],
     domain: &Domain,
 ) -> Result<StatePart, CheckpointError> {
-    let segment = Segment { entries: events.iter().cloned().map(SegmentEntry::Event).collect() };
-    accounts.extend(segment.accounts());
-    let part = base.part(accounts)?;
-    if segment.entries.is_empty() {
+    if events.is_empty() {
         return Ok(part);
     }
+    let segment = Segment { entries: events.iter().cloned().map(SegmentEntry::Event).collect() };
     Ok(part.change(|rows| apply(rows, &segment, domain, &mut |_| ()))?.0)
 }
 
@@ -93,17 +99,17 @@ pub(crate) fn installations_after(base: &Base, events: &[PrimaryEvent]) -> Resul
     Ok(installations)
 }
 
-/// Checks that the events reach as far as a cut, and that no epoch has begun after it.
+/// Checks that the events after a checkpoint reach as far as a cut, and that no epoch has begun after it.
 pub(super) fn check_events(
-    base: &Base,
+    base: &Checkpoint,
     events: &[PrimaryEvent],
     up_to: TransactionIndex,
 ) -> Result<(), CheckpointError> {
-    let chain = events.last().map_or(base.state.up_to, |event| event.index);
+    let chain = events.last().map_or(base.up_to, |event| event.index);
     if chain < up_to {
         return Err(CheckpointError::ChainBehind { chain, wanted: up_to });
     }
-    let mut epoch = base.state.installations.epoch();
+    let mut epoch = base.epoch;
     for event in events {
         let PrimaryEventKind::Installed(installed) = &event.kind else { continue };
         let current = installed.committee.epoch();
@@ -115,14 +121,16 @@ pub(super) fn check_events(
     Ok(())
 }
 
-/// Computes the checkpoint of a segment that was gathered from this authority's journals and its Ethereum nodes.
+/// Computes the checkpoint of a segment that was gathered from this authority's journals and its Ethereum nodes. `part`
+/// has the rows of all accounts that it touches, read from the base.
 pub(super) fn compute(
     base: &Base,
+    part: StatePart,
     segment: Segment,
     domain: &Domain,
     told: Progress<'_>,
 ) -> Result<Computed, CheckpointError> {
-    let computed = match follow_segment(base, segment, domain, told)? {
+    let computed = match follow_segment_in(base, part, segment, domain, told)? {
         Err(SegmentError::Empty) => return Err(CheckpointError::Nothing(base.checkpoint.number)),
         computed => computed?,
     };

@@ -8,24 +8,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fastpay_core::checkpoint::{CheckpointState, NumberState, StatePart};
-use fastpay_core::{AccountId, Amount, Asset, Balance, Domain, Record, SequenceNumber, ShardId, Transfer};
+use fastpay_core::checkpoint::{CheckpointState, NumberState, SegmentEntry};
+use fastpay_core::{AccountId, Asset, Balance, Domain, SequenceNumber, ShardId, Transfer};
 
 /// So many outputs of a payout take as much memory as an order.
 const OUTPUTS_PER_ORDER: usize = 8;
 
-/// How much a number weighs in a cut, in orders.
-pub(super) fn weight(transfer: Option<&Transfer>) -> usize {
-    match transfer {
+/// How much an entry weighs in a cut, in orders.
+pub(super) fn weight(entry: &SegmentEntry) -> usize {
+    match transfer_of(entry) {
         Some(Transfer::Payout(payout)) => 1_usize.saturating_add(payout.outputs.len() / OUTPUTS_PER_ORDER),
         Some(Transfer::Payment(_) | Transfer::Redemption(_)) | None => 1,
     }
 }
 
+fn transfer_of(entry: &SegmentEntry) -> Option<&Transfer> {
+    match entry {
+        SegmentEntry::Executed(order) => Some(&order.transfer),
+        SegmentEntry::Event(_) | SegmentEntry::Void { .. } | SegmentEntry::Paid(_) | SegmentEntry::Recovery => None,
+    }
+}
+
 /// A number that the cut includes as far as is known.
 struct Taken {
-    /// What it moves; nothing for a void number, or for a redemption that the contract never pays.
-    transfer: Option<Transfer>,
+    entry: SegmentEntry,
+    /// Not of a void number, nor of a redemption that the contract never pays.
+    moves_value: bool,
+}
+
+impl Taken {
+    fn moved(&self) -> Option<&Transfer> {
+        transfer_of(&self.entry).filter(|_| self.moves_value)
+    }
 }
 
 /// Accounts' sums while the cut is chosen.
@@ -36,140 +50,157 @@ struct Balances {
 }
 
 impl Balances {
-    fn change(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
+    /// The balances after all of the transfers.
+    fn after<'a>(held: BTreeMap<(AccountId, Asset), Balance>, all: impl Iterator<Item = &'a Transfer>) -> Self {
+        let mut balances = Self { held, owing: BTreeSet::new() };
+        for transfer in all {
+            let asset = transfer.asset();
+            for receipt in transfer.receipts() {
+                let amount = receipt.payment.amount;
+                balances.change(receipt.payment.recipient, asset, |balance| balance.credit(amount));
+            }
+            balances.change(transfer.sender(), asset, |balance| balance.debit(transfer.amount()));
+        }
+        // Many owe for a while, and hardly any in the end.
+        let owing = balances.held.iter().filter(|(_, balance)| **balance < Balance::ZERO);
+        balances.owing = owing.map(|(of, _)| *of).collect();
+        balances
+    }
+
+    fn change(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) -> Balance {
         let balance = self.held.entry((account, asset)).or_default();
         *balance = change(*balance);
-        if *balance < Balance::ZERO {
+        *balance
+    }
+
+    fn change_and_judge(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
+        if self.change(account, asset, change) < Balance::ZERO {
             self.owing.insert((account, asset));
         } else {
             self.owing.remove(&(account, asset));
         }
     }
 
-    fn include(&mut self, transfer: &Transfer) {
-        self.move_value(transfer, Balance::debit, Balance::credit);
-    }
-
     fn exclude(&mut self, transfer: &Transfer) {
-        self.move_value(transfer, Balance::credit, Balance::debit);
-    }
-
-    fn move_value(
-        &mut self,
-        transfer: &Transfer,
-        of_sender: fn(Balance, Amount) -> Balance,
-        of_recipient: fn(Balance, Amount) -> Balance,
-    ) {
         let asset = transfer.asset();
         for receipt in transfer.receipts() {
             let amount = receipt.payment.amount;
-            self.change(receipt.payment.recipient, asset, |balance| of_recipient(balance, amount));
+            self.change_and_judge(receipt.payment.recipient, asset, |balance| balance.debit(amount));
         }
-        self.change(transfer.sender(), asset, |balance| of_sender(balance, transfer.amount()));
+        self.change_and_judge(transfer.sender(), asset, |balance| balance.credit(transfer.amount()));
     }
+}
+
+/// An account that has taken numbers after a cut.
+struct Candidate {
+    /// The next number at that cut.
+    next: SequenceNumber,
+    /// The places of what it took among all that is taken.
+    taken: Vec<usize>,
+    /// No later number may be taken.
+    has_ended: bool,
 }
 
 /// The numbers that a cut may include as far as accounts can pay.
-pub(super) struct Candidates(BTreeMap<AccountId, Vec<Taken>>);
-
-/// Gathers the numbers after a cut. `followed` has the state at that cut after the events that the next one includes: at
-/// least the rows of each account that has taken a number since. Of each of `shards` shards numbers are taken that weigh
-/// at most an equal part of `orders_max`.
-pub(super) fn gather(
-    followed: &StatePart,
-    records: &mut dyn Iterator<Item = (ShardId, Record)>,
-    domain: &Domain,
-    (orders_max, shards): (usize, usize),
-) -> Candidates {
-    let (mut taken, mut ended) = (BTreeMap::<AccountId, Vec<Taken>>::new(), BTreeSet::new());
-    let (quota, mut weights) = (orders_max / shards.max(1), BTreeMap::<ShardId, usize>::new());
-    for (shard, record) in records {
-        let (account, sequence, transfer) = match record {
-            Record::Confirmation { certificate, sent, .. } => {
-                let transfer = certificate.order.transfer.clone();
-                (transfer.sender(), SequenceNumber(sent.number), Some(transfer))
-            }
-            Record::Void { account, sent } => (account, SequenceNumber(sent.number), None),
-            _ => continue,
-        };
-        let is_included = !followed.accounts().contains(&account) || sequence < followed.rows().cut().next(&account);
-        if is_included || ended.contains(&account) {
-            continue;
-        }
-        let so_far = weights.entry(shard).or_default();
-        let with_it = so_far.saturating_add(weight(transfer.as_ref()));
-        let said = followed.rows().numbers().get(&(account, sequence));
-        let Some(effect) = effect(transfer, said, domain).filter(|_| with_it <= quota) else {
-            ended.insert(account);
-            continue;
-        };
-        *so_far = with_it;
-        taken.entry(account).or_default().push(effect);
-    }
-    Candidates(taken)
+pub(super) struct Candidates<'a> {
+    accounts: BTreeMap<AccountId, Candidate>,
+    taken: Vec<Taken>,
+    weights: BTreeMap<ShardId, usize>,
+    /// What each shard's numbers may weigh.
+    quota: usize,
+    /// What the contract said of the accounts' numbers up to the new cut.
+    said: &'a BTreeMap<(AccountId, SequenceNumber), NumberState>,
+    domain: &'a Domain,
 }
 
-impl Candidates {
-    /// The accounts that they are of, and that they pay.
-    pub fn accounts(&self) -> BTreeSet<AccountId> {
-        let transfers = self.0.values().flatten().filter_map(|taken| taken.transfer.as_ref());
-        let recipients = transfers.flat_map(Transfer::receipts).map(|receipt| receipt.payment.recipient);
-        recipients.chain(self.0.keys().copied()).collect()
+impl<'a> Candidates<'a> {
+    /// None yet, of the accounts that have taken numbers after a cut, each with its next one there. Of each of `shards`
+    /// shards numbers are taken that weigh at most an equal part of `orders_max`.
+    pub fn new(
+        behind: &BTreeMap<AccountId, SequenceNumber>,
+        said: &'a BTreeMap<(AccountId, SequenceNumber), NumberState>,
+        domain: &'a Domain,
+        (orders_max, shards): (usize, usize),
+    ) -> Self {
+        let none = |next| Candidate { next, taken: Vec::new(), has_ended: false };
+        let accounts = behind.iter().map(|(account, next)| (*account, none(*next))).collect();
+        let quota = orders_max / shards.max(1);
+        Self { accounts, taken: Vec::new(), weights: BTreeMap::new(), quota, said, domain }
     }
 
-    /// Leaves out what is not covered. Returns the next number of each account of which numbers are left. `followed` has
-    /// the rows of all [`Self::accounts`], as in [`gather`].
-    pub fn cover(self, followed: &CheckpointState) -> BTreeMap<AccountId, SequenceNumber> {
-        let Self(mut taken) = self;
-        let mut balances = Balances { held: followed.balances().clone(), owing: BTreeSet::new() };
-        taken
-            .values()
-            .flatten()
-            .filter_map(|taken| taken.transfer.as_ref())
-            .for_each(|transfer| balances.include(transfer));
+    /// Takes the next number of an account after the cut, if a cut may include it.
+    pub fn take(&mut self, shard: ShardId, entry: SegmentEntry) {
+        let Some((account, sequence)) = entry.number() else { return };
+        let Some(candidate) = self.accounts.get_mut(&account).filter(|candidate| !candidate.has_ended) else { return };
+        let so_far = self.weights.entry(shard).or_default();
+        let with_it = so_far.saturating_add(weight(&entry));
+        let said = self.said.get(&(account, sequence));
+        match moves_value(transfer_of(&entry), said, self.domain).filter(|_| with_it <= self.quota) {
+            Some(moves_value) => {
+                *so_far = with_it;
+                candidate.taken.push(self.taken.len());
+                self.taken.push(Taken { entry, moves_value });
+            }
+            None => candidate.has_ended = true,
+        }
+    }
+
+    /// The accounts that they are of, and that they pay.
+    pub fn accounts(&self) -> BTreeSet<AccountId> {
+        let recipients = self.taken.iter().filter_map(Taken::moved).flat_map(Transfer::receipts);
+        let takers = self.accounts.iter().filter(|(_, candidate)| !candidate.taken.is_empty());
+        recipients.map(|receipt| receipt.payment.recipient).chain(takers.map(|(account, _)| *account)).collect()
+    }
+
+    /// Leaves out what is not covered. Returns the next number of each account of which numbers are left, and the entries
+    /// about these, in any order. `followed` has the rows of all [`Self::accounts`] at the cut, after the events that the
+    /// next one includes.
+    pub fn cover(self, followed: &CheckpointState) -> (BTreeMap<AccountId, SequenceNumber>, Vec<SegmentEntry>) {
+        let Self { mut accounts, taken, .. } = self;
+        let mut balances = Balances::after(followed.balances().clone(), taken.iter().filter_map(Taken::moved));
+        let mut left_out = BTreeSet::new();
         while let Some((debtor, asset)) = balances.owing.first().copied() {
-            match taken.get_mut(&debtor).and_then(Vec::pop) {
-                Some(last) => last.transfer.iter().for_each(|transfer| balances.exclude(transfer)),
+            match accounts.get_mut(&debtor).and_then(|candidate| candidate.taken.pop()) {
+                Some(last) => {
+                    left_out.insert(last);
+                    taken.get(last).and_then(Taken::moved).into_iter().for_each(|moved| balances.exclude(moved));
+                }
                 // Without its own orders no account owes. Were it so, the computation would refuse the cut.
                 None => drop(balances.owing.remove(&(debtor, asset))),
             }
         }
-        let next = |(account, taken): (AccountId, Vec<Taken>)| {
-            let next = followed.cut().next(&account).0.saturating_add(taken.len() as u64);
+        let next = |(account, Candidate { next, taken, .. }): (AccountId, Candidate)| {
+            let next = next.0.saturating_add(taken.len() as u64);
             (!taken.is_empty()).then_some((account, SequenceNumber(next)))
         };
-        taken.into_iter().filter_map(next).collect()
+        let left = taken.into_iter().enumerate().filter(|(place, _)| !left_out.contains(place));
+        (accounts.into_iter().filter_map(next).collect(), left.map(|(_, taken)| taken.entry).collect())
     }
 }
 
-/// What a number does in a cut that includes it; `None` if no cut may include it yet.
-fn effect(transfer: Option<Transfer>, said: Option<&NumberState>, domain: &Domain) -> Option<Taken> {
-    let Some(transfer) = transfer else {
-        return said.is_some_and(NumberState::is_voided).then_some(Taken { transfer: None });
-    };
-    let Some(said) = said else { return Some(Taken { transfer: Some(transfer) }) };
-    let digest = domain.transfer_digest(&transfer);
+/// Whether a number moves value in a cut that includes it; `None` if no cut may include it yet.
+fn moves_value(transfer: Option<&Transfer>, said: Option<&NumberState>, domain: &Domain) -> Option<bool> {
+    let Some(transfer) = transfer else { return said.is_some_and(NumberState::is_voided).then_some(false) };
+    let Some(said) = said else { return Some(true) };
+    let digest = domain.transfer_digest(transfer);
     let is_frozen = said.is_requested && said.upheld() != Some(digest);
     let is_displaced =
         matches!(transfer, Transfer::Redemption(_)) && said.spent.is_some_and(|spent| spent.digest != digest);
-    let transfer = Some(transfer).filter(|_| !is_displaced);
-    (!said.is_voided() && !is_frozen).then_some(Taken { transfer })
+    (!said.is_voided() && !is_frozen).then_some(!is_displaced)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::authority::certification::compute::apply;
-    use fastpay_core::checkpoint::{Cut, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
-    use fastpay_core::{Effect, Link, PrimaryAddress, TransactionIndex};
+    use fastpay_core::checkpoint::{Cut, PrimaryEvent, PrimaryEventKind, Segment, StatePart};
+    use fastpay_core::{Amount, PrimaryAddress, TransactionIndex};
     use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
     /// What an authority has executed: deposits of 10 for accounts 0 and 1, and orders of accounts, in this order.
     struct Scene {
         committee: TestCommittee,
-        records: Vec<(ShardId, Record)>,
+        taken: Vec<(ShardId, SegmentEntry)>,
         events: Vec<PrimaryEventKind>,
     }
 
@@ -181,15 +212,12 @@ mod tests {
         fn new() -> Self {
             let deposit =
                 |number| PrimaryEventKind::Deposit { recipient: id(number), asset: Asset::ETHER, amount: Amount(10) };
-            Self { committee: TestCommittee::new(4), records: Vec::new(), events: vec![deposit(0), deposit(1)] }
+            Self { committee: TestCommittee::new(4), taken: Vec::new(), events: vec![deposit(0), deposit(1)] }
         }
 
         fn execute(&mut self, shard: u32, owner: u64, transfer: impl Into<Transfer>) {
             let order = TestAccount::numbered(owner).sign(&self.committee.domain, transfer);
-            let sent = Link { number: order.transfer.sequence().0, previous: None, skip: None };
-            let certificate = Arc::new(self.committee.certificate(&order));
-            let effect = Effect::Forwarded { to: ShardId(9), number: 1 };
-            self.records.push((ShardId(shard), Record::Confirmation { certificate, sent, effect }));
+            self.taken.push((ShardId(shard), SegmentEntry::Executed(order)));
         }
 
         fn pay(&mut self, shard: u32, from: u64, to: u64, amount: u128, sequence: u64) {
@@ -209,14 +237,15 @@ mod tests {
                 let part = StatePart::read(&mut stored.as_slice(), accounts).unwrap();
                 part.change(|rows| apply(rows, &segment, domain, &mut |_| ())).unwrap().0
             };
-            let takers = (0..4).map(id).collect();
-            let mut records = self.records.iter().cloned();
-            let candidates = gather(&followed(takers), &mut records, domain, (orders_max, shards));
+            let behind = (0..4).map(|number| (id(number), SequenceNumber(0))).collect();
+            let takers = followed((0..4).map(id).collect());
+            let limits = (orders_max, shards);
+            let mut candidates = Candidates::new(&behind, takers.rows().numbers(), domain, limits);
+            self.taken.iter().for_each(|(shard, entry)| candidates.take(*shard, entry.clone()));
             let touched = followed(candidates.accounts());
-            let next = candidates.cover(touched.rows());
+            let (next, entries) = candidates.cover(touched.rows());
             let cut = Cut { up_to: TransactionIndex(self.events.len() as u64), next };
-            let records = self.records.iter().cloned().map(|(_, record)| record);
-            let segment = Segment::from_records(events(), records, &Cut::default(), &cut);
+            let segment = Segment::sorted(events(), entries);
             assert_eq!(*apply(first, &segment, domain, &mut |_| ()).unwrap().0.cut(), cut);
             [0, 1, 2, 3].map(|number| cut.next(&id(number)).0)
         }
@@ -263,14 +292,13 @@ mod tests {
         assert_eq!(scene.choose(10, 1), [1, 0, 0, 0]);
         let digest = scene.committee.domain.transfer_digest(&payment(account, id(2), 1, 1).into());
         for (digest, next) in [(digest, 3), (fastpay_core::Digest::repeat_byte(1), 1)] {
-            let mut scene = Scene { events: scene.events.clone(), records: scene.records.clone(), ..Scene::new() };
+            let mut scene = Scene { events: scene.events.clone(), taken: scene.taken.clone(), ..Scene::new() };
             scene.events.push(PrimaryEventKind::Upheld { account, sequence, digest });
             assert_eq!(scene.choose(10, 1), [next, 0, 0, 0]);
         }
         scene.events.push(PrimaryEventKind::Voided { account, sequence });
         assert_eq!(scene.choose(10, 1), [1, 0, 0, 0], "executed here: the node raises the alarm");
-        let sent = Link { number: 1, previous: None, skip: None };
-        scene.records[1] = (ShardId(0), Record::Void { account, sent });
+        scene.taken[1] = (ShardId(0), SegmentEntry::Void { account, sequence });
         assert_eq!(scene.choose(10, 1), [3, 0, 0, 0]);
         scene.events.pop();
         assert_eq!(scene.choose(10, 1), [1, 0, 0, 0], "voided after the cut");

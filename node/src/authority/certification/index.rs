@@ -11,7 +11,7 @@
 //! A sender of no entries is the last number of an account that a recovery debited without its order; it stands beside
 //! the account's other record. The key of an account is the last 8 bytes of its identifier, which is a hash. Keys of
 //! two accounts can be equal, so the leaf is compared. Numbers are big-endian, so records are sorted as bytes. It is
-//! built in passes over the segment, with a bounded number of records in memory.
+//! built in one pass over the segment if its records are few enough for memory, or else in several.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -184,28 +184,43 @@ impl SegmentIndex {
 
     /// Builds the index of a segment, whose root must be this one.
     pub fn build(path: &Path, segment: &Path, root: Digest) -> io::Result<()> {
-        let mut runs = RunsBuilder::default();
-        read_leaves(segment, |_, leaf, length| runs.take(leaf, length))?;
+        let (mut runs, mut of_senders) = (RunsBuilder::default(), SendersBuilder::default());
+        let (mut senders, mut receipts) = (Records::default(), Records::default());
+        read_leaves(segment, |entry, leaf, length| {
+            of_senders.take(entry, &leaf, &mut |record| senders.take(record));
+            each_receipt_of(entry, &leaf, &mut |record| receipts.take(record));
+            runs.take(leaf, length)
+        })?;
+        of_senders.end(&mut |record| senders.take(record));
         let runs = runs.finish()?;
         let roots = runs.iter().map(|(root, _)| *root).collect();
         if TreeLevels::of_roots(roots).map(|levels| levels.root()) != Some(root) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the segment is not the certified one"));
         }
-        let (mut senders, mut receipts) = (0_u32, 0_u32);
-        each_sender(segment, &mut |_| senders = senders.saturating_add(1))?;
-        each_receipt(segment, &mut |_| receipts = receipts.saturating_add(1))?;
         files::replace_with(path, |writer| {
             writer.write_all(MAGIC)?;
             writer.write_all(root.as_slice())?;
-            for count in [u32::try_from(runs.len()).unwrap_or(u32::MAX), senders, receipts] {
+            for count in [u32::try_from(runs.len()).unwrap_or(u32::MAX), senders.count, receipts.count] {
                 writer.write_all(&count.to_be_bytes())?;
             }
             for (root, offset) in &runs {
                 writer.write_all(root.as_slice())?;
                 writer.write_all(&offset.to_be_bytes())?;
             }
-            write_sorted(writer, senders, RECORDS_PER_PASS, |emit| each_sender(segment, emit))?;
-            write_sorted(writer, receipts, RECORDS_PER_PASS, |emit| each_receipt(segment, emit))
+            write_sorted(writer, senders.count, RECORDS_PER_PASS, |emit| match senders.all() {
+                Some(all) => {
+                    all.iter().for_each(|record| emit(*record));
+                    Ok(())
+                }
+                None => each_sender(segment, emit),
+            })?;
+            write_sorted(writer, receipts.count, RECORDS_PER_PASS, |emit| match receipts.all() {
+                Some(all) => {
+                    all.iter().for_each(|record| emit(*record));
+                    Ok(())
+                }
+                None => each_receipt(segment, emit),
+            })
         })
     }
 }
@@ -264,43 +279,84 @@ fn read_leaves(segment: &Path, mut take: impl FnMut(u32, Leaf, u64) -> io::Resul
     })
 }
 
-fn each_sender(segment: &Path, emit: &mut dyn FnMut([u8; SENDER_BYTES])) -> io::Result<()> {
-    let (mut open, mut paid) = (None::<(AccountId, Sender)>, None::<(AccountId, Sender)>);
-    let mut end = |ended: Option<(AccountId, Sender)>| {
-        let Some((account, Sender { first, entry, count })) = ended else { return };
-        let record = [&key(&account)[..], &first.0.to_be_bytes(), &entry.to_be_bytes(), &count.to_be_bytes()].concat();
-        emit(record.first_chunk().copied().unwrap_or([0; SENDER_BYTES]));
-    };
-    read_leaves(segment, |entry, leaf, _| {
-        let Some((account, first)) = number_of(&leaf) else { return Ok(()) };
-        match &mut open {
+/// Records that come one by one: how many, and all of them if they are no more than are sorted at a time.
+#[derive(Default)]
+struct Records<const N: usize> {
+    count: u32,
+    kept: Vec<[u8; N]>,
+}
+
+impl<const N: usize> Records<N> {
+    fn take(&mut self, record: [u8; N]) {
+        self.count = self.count.saturating_add(1);
+        if self.count <= RECORDS_PER_PASS {
+            self.kept.push(record);
+        } else {
+            self.kept = Vec::new();
+        }
+    }
+
+    fn all(&self) -> Option<&[[u8; N]]> {
+        (self.count <= RECORDS_PER_PASS).then_some(&self.kept)
+    }
+}
+
+/// Gathers the records of senders from leaves that come one by one.
+#[derive(Default)]
+struct SendersBuilder {
+    open: Option<(AccountId, Sender)>,
+    paid: Option<(AccountId, Sender)>,
+}
+
+impl SendersBuilder {
+    fn take(&mut self, entry: u32, leaf: &Leaf, emit: &mut dyn FnMut([u8; SENDER_BYTES])) {
+        let Some((account, first)) = number_of(leaf) else { return };
+        match &mut self.open {
             Some((of, sender)) if *of == account => sender.count = sender.count.saturating_add(1),
-            open => {
-                end(open.replace((account, Sender { first, entry, count: 1 })));
-                end(paid.take());
+            _ => {
+                self.end(emit);
+                self.open = Some((account, Sender { first, entry, count: 1 }));
             }
         }
         if matches!(leaf, Leaf::Paid(_)) {
-            paid = Some((account, Sender { first, entry, count: 0 }));
+            self.paid = Some((account, Sender { first, entry, count: 0 }));
         }
+    }
+
+    fn end(&mut self, emit: &mut dyn FnMut([u8; SENDER_BYTES])) {
+        for (account, Sender { first, entry, count }) in self.open.take().into_iter().chain(self.paid.take()) {
+            let record =
+                [&key(&account)[..], &first.0.to_be_bytes(), &entry.to_be_bytes(), &count.to_be_bytes()].concat();
+            emit(record.first_chunk().copied().unwrap_or([0; SENDER_BYTES]));
+        }
+    }
+}
+
+fn each_sender(segment: &Path, emit: &mut dyn FnMut([u8; SENDER_BYTES])) -> io::Result<()> {
+    let mut senders = SendersBuilder::default();
+    read_leaves(segment, |entry, leaf, _| {
+        senders.take(entry, &leaf, emit);
         Ok(())
     })?;
-    end(open);
-    end(paid);
+    senders.end(emit);
     Ok(())
 }
 
 fn each_receipt(segment: &Path, emit: &mut dyn FnMut([u8; RECEIPT_BYTES])) -> io::Result<()> {
     read_leaves(segment, |entry, leaf, _| {
-        let Leaf::Executed(transfer) = &leaf else { return Ok(()) };
-        // Several outputs of a payout may pay one account.
-        let keys: BTreeSet<_> = transfer.receipts().map(|receipt| key(&receipt.payment.recipient)).collect();
-        for key in keys {
-            let record = [&key[..], &entry.to_be_bytes()].concat();
-            emit(record.first_chunk().copied().unwrap_or([0; RECEIPT_BYTES]));
-        }
+        each_receipt_of(entry, &leaf, emit);
         Ok(())
     })
+}
+
+fn each_receipt_of(entry: u32, leaf: &Leaf, emit: &mut dyn FnMut([u8; RECEIPT_BYTES])) {
+    let Leaf::Executed(transfer) = leaf else { return };
+    // Several outputs of a payout may pay one account.
+    let keys: BTreeSet<_> = transfer.receipts().map(|receipt| key(&receipt.payment.recipient)).collect();
+    for key in keys {
+        let record = [&key[..], &entry.to_be_bytes()].concat();
+        emit(record.first_chunk().copied().unwrap_or([0; RECEIPT_BYTES]));
+    }
 }
 
 /// Writes `count` records that `each` gives, sorted, with about `at_once` of them in memory: in each pass those whose keys

@@ -45,6 +45,7 @@ use super::adopted::sign_adopted;
 use super::archive::{Archive, ArchiveError, ProposedCut};
 use super::gather::lacking;
 use super::lag::Lag;
+use super::memory::Memory;
 use super::peer::{Peer, PeerFailure};
 use super::peers::{Peers, Shown};
 use super::remembered::{Began, Pace, Reached, Replaced};
@@ -123,6 +124,7 @@ pub struct Member {
     replaced: Replaced,
     pace: Pace,
     lag: Lag,
+    memory: Memory,
     /// Held while it works.
     lock: ArchiveLock,
     /// The orders that are executed here and not in the newest proposal.
@@ -162,6 +164,7 @@ impl Member {
             replaced,
             pace,
             lag,
+            memory: Memory::default(),
             lock,
             beyond,
             room_needed: 0,
@@ -194,9 +197,11 @@ impl Member {
         }
     }
 
-    fn inputs(&self) -> Inputs<'_> {
-        let orders_max = self.settings.orders_max;
-        Inputs { config: &self.config, archive: &self.settings.folder, orders_max, clock: self.clock }
+    /// What checkpoints are made from, and what is remembered of those that were made.
+    fn inputs(&mut self) -> (Inputs<'_>, &mut Memory) {
+        let Self { config, settings, clock, memory, .. } = self;
+        let (archive, orders_max) = (&settings.folder, settings.orders_max);
+        (Inputs { config, archive, orders_max, clock: *clock }, memory)
     }
 
     async fn round(&mut self, peers: &mut Peers) {
@@ -338,7 +343,8 @@ impl Member {
         of: (u64, Option<AuthorityName>),
     ) -> Result<(), CheckpointError> {
         let votes: Vec<_> = shown.iter().map(|(_, vote)| vote.clone()).chain([own.clone()]).collect();
-        let certified = certify(self.inputs(), &votes, &mut log).await;
+        let (inputs, memory) = self.inputs();
+        let certified = certify(inputs, &votes, memory, &mut log).await;
         if let Err(
             CheckpointError::TooFewVotes { .. }
             | CheckpointError::Archive(ArchiveError::Wrong { .. } | ArchiveError::Missing(_)),
@@ -353,14 +359,16 @@ impl Member {
     }
 
     async fn propose(&mut self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
-        let proposal = propose(self.inputs(), &mut log).await?;
+        let (inputs, memory) = self.inputs();
+        let proposal = propose(inputs, memory, &mut log).await?;
         tracing::info!(number = proposal.number, entries = proposal.entries, "proposed a checkpoint");
         self.sign(&ProposedCut::read(&proposal.cut)?, voter_status).await
     }
 
     async fn sign(&mut self, cut: &ProposedCut, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let keys = voter_status.voter().map(|keys| (**keys).clone());
-        let signed = sign(self.inputs(), (voter_status.epoch(), keys.as_slice()), cut, &mut log).await?;
+        let (inputs, memory) = self.inputs();
+        let signed = sign(inputs, (voter_status.epoch(), keys.as_slice()), cut, memory, &mut log).await?;
         self.beyond = signed.beyond;
         tracing::info!(number = signed.vote.number, checkpoint = %signed.vote.checkpoint, "signed a checkpoint");
         Ok(())
@@ -398,14 +406,15 @@ impl Member {
     }
 
     /// Admits what one peer has. Returns whether it had anything.
-    async fn bring_from(&self, peer: &Peer, tip: &Checkpoint) -> Result<bool, Failure> {
+    async fn bring_from(&mut self, peer: &Peer, tip: &Checkpoint) -> Result<bool, Failure> {
         let voter_status = self.voter_status.borrow().clone();
         let (domain, committees) = (&self.domain, voter_status.committees());
         let certificates = lacking(peer, tip, (domain, committees), self.settings.times.certificates).await?;
         if certificates.is_empty() || self.is_resting((tip.number, None)) {
             return Ok(false);
         }
-        let mut admission = Admission::begin(self.inputs(), tip, certificates, &mut log).await?;
+        let (inputs, memory) = self.inputs();
+        let mut admission = Admission::begin(inputs, tip, certificates, memory, &mut log).await?;
         let mut is_new = false;
         if let Some((number, bytes_max)) = admission.landing(STEPS_MAX)? {
             match peer.state(number, (bytes_max, self.room()? / 4), &self.settings.folder).await {
@@ -456,7 +465,7 @@ impl Member {
     /// the peer may not have it.
     async fn admit_next(&self, peer: &Peer, admission: &mut Admission) -> Result<bool, Failure> {
         let Some((number, bytes_max)) = admission.next() else { return Ok(false) };
-        if admission.admit_own(&mut log)? {
+        if admission.admit_own(&self.memory, &mut log)? {
             return Ok(true);
         }
         // It is there twice until it is admitted.

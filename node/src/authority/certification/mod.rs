@@ -12,7 +12,8 @@
 //!    that can be certified: what is executed here, up to the newest event that all shards have applied.
 //! 2. `sign` computes a cut again. It takes the cut and nothing else: orders come from this authority's journals,
 //!    events from its Ethereum nodes. So a number that is not executed here has no vote.
-//! 3. `certify` recomputes what the archive holds, counts the votes for it, and writes the certificate last.
+//! 3. `certify` recomputes what the archive holds, unless this process has just written it (`memory`), counts the votes for
+//!    it, and writes the certificate last.
 //! 4. `admit` takes checkpoints that others certified: their newest certificate must count now, each segment must show
 //!    the events of this authority's own Ethereum nodes and lead to the certified checkpoint. If they are many, it
 //!    takes the state of the last but one instead, and the files of those before it are fetched afterwards (`skipped`).
@@ -37,6 +38,7 @@ mod index;
 mod journals;
 mod lag;
 pub mod member;
+mod memory;
 mod open_segment;
 mod past;
 mod peer;
@@ -84,6 +86,7 @@ pub(crate) use events::{read_all, read_with_time};
 pub use extent::Extent;
 pub(crate) use journals::Journals;
 pub(crate) use lag::Lag;
+pub use memory::Memory;
 pub use propose::{Proposal, propose};
 pub use rebuild::NoBase;
 pub use sign::{Signed, Signer, sign};

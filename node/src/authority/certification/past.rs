@@ -35,7 +35,10 @@ impl Archive {
     }
 
     /// Builds the index of a segment of the folder. Returns whether there was none.
-    pub(super) fn index(&self, checkpoint: &Checkpoint) -> Result<bool, ArchiveError> {
+    ///
+    /// # Errors
+    /// If the segment is not the checkpoint's, or a file cannot be read or written.
+    pub fn index(&self, checkpoint: &Checkpoint) -> Result<bool, ArchiveError> {
         let (index, segment) = (self.index_path(checkpoint.number), self.segment_path(checkpoint.number));
         match SegmentIndex::open(&index, checkpoint.segment) {
             Ok(Some(_)) => Ok(false),

@@ -1,14 +1,17 @@
 //! Chooses the next cut, computes its checkpoint, and writes both into the archive.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use fastpay_core::checkpoint::Cut;
-use fastpay_core::{Digest, Epoch};
+use fastpay_core::checkpoint::Segment;
+use fastpay_core::{AccountId, Digest, Epoch};
 
 use super::archive::Archive;
 use super::compute::{check_events, compute, follow_events};
+use super::cut::Candidates;
 use super::journals::Journals;
-use super::{CheckpointError, Inputs, Progress, cut, events};
+use super::memory::Memory;
+use super::{CheckpointError, Inputs, Progress, events};
 use crate::authority::deployment;
 
 /// A checkpoint that members may sign.
@@ -32,36 +35,49 @@ pub struct Proposal {
 ///
 /// # Errors
 /// See [`CheckpointError`].
-pub async fn propose(inputs: Inputs<'_>, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
+pub async fn propose(inputs: Inputs<'_>, memory: &mut Memory, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
     let Inputs { config, archive, orders_max, .. } = inputs;
     let archive = Archive::create(archive)?.beside(config);
     let deployment = deployment::load(config).await?;
     let domain = deployment.domain();
-    let base = archive.newest(&domain, &deployment.committees()?)?;
+    let base = archive.newest(memory, &domain, &deployment.committees()?)?;
     // Before the chain: it is read as far as the shards have applied it.
-    let journals = Journals::open(&config.data)?;
+    let journals = memory.skip_included(Journals::open(&config.data)?, &archive, &domain);
     let number = base.checkpoint.number;
-    let ((), executed) = journals.read(told, |_| ())?;
+    let executed = journals.executed(&BTreeMap::new(), told)?;
     let up_to = executed.applied().max(base.state.up_to);
     let mut events = events::read(&deployment, base.state.up_to, inputs, told).await?;
-    check_events(&base, &events, up_to)?;
+    check_events(&base.checkpoint, &events, up_to)?;
     events.retain(|event| event.index <= up_to);
 
-    let takers = base.behind(executed.next)?.into_keys().collect();
-    let followed = follow_events(&base, takers, &events, &domain)?;
+    let behind = base.behind(&executed.next)?;
+    let touched = |others: BTreeSet<AccountId>| {
+        base.part(events.iter().filter_map(|event| event.kind.account()).chain(others).collect())
+    };
+    let takers = follow_events(touched(behind.keys().copied().collect())?, &events, &domain)?;
     let limits = (orders_max, journals.shards());
-    let gather = |records: &mut dyn Iterator<Item = _>| cut::gather(&followed, records, &domain, limits);
-    let (candidates, _) = journals.read(told, gather)?;
-    let followed = follow_events(&base, candidates.accounts(), &events, &domain)?;
-    let next = candidates.cover(followed.rows());
+    let mut candidates = Candidates::new(&behind, takers.rows().numbers(), &domain, limits);
+    let includes = |number, digest| archive.includes((number, digest), &domain);
+    let starts = journals.each_number(&behind, includes, told, |shard, entry| {
+        candidates.take(shard, entry);
+        true
+    })?;
+    starts.into_iter().for_each(|starts| memory.note_included(&base.checkpoint, &domain, starts));
+
+    let part = touched(candidates.accounts())?;
+    let (next, entries) = match events.as_slice() {
+        [] => candidates.cover(part.rows()),
+        events => candidates.cover(follow_events(part.clone(), events, &domain)?.rows()),
+    };
+    drop(takers);
     if up_to == base.state.up_to && next.is_empty() {
         return Err(CheckpointError::Nothing(number));
     }
-    let from = Cut { up_to: base.state.up_to, next: followed.rows().cut().next.clone() };
-    let (segment, _) = journals.segment(events, (&from, &Cut { up_to, next }), orders_max, told)?;
-    let computed = compute(&base, segment, &domain, told)?;
+    let beyond = executed.beyond(&next, &behind);
+    let computed = compute(&base, part, Segment::sorted(events, entries), &domain, told)?;
     let (checkpoint, entries) = (computed.checkpoint, computed.segment.entries.len() as u64);
     let cut = archive.write(&base, &computed)?;
+    memory.note(&archive, &computed, beyond)?;
     Ok(Proposal {
         number: checkpoint.number,
         checkpoint: domain.checkpoint_digest(&checkpoint),

@@ -1,13 +1,16 @@
 //! Signs a proposed cut, after this authority has computed it itself.
 
-use fastpay_core::checkpoint::{CheckpointMismatch, Cut};
-use fastpay_core::{AccountId, AuthorityKeys, Epoch, SequenceNumber};
+use std::collections::BTreeMap;
+
+use fastpay_core::checkpoint::{CheckpointMismatch, PrimaryEvent, Segment};
+use fastpay_core::{AccountId, AuthorityKeys, Committees, Domain, Epoch, SequenceNumber, TransactionIndex};
 use fastpay_rpc::json::Hex;
 
-use super::archive::{Archive, ArchiveError, ProposedCut};
-use super::base::Base;
+use super::archive::{Archive, ProposedCut};
 use super::compute::{check_events, compute};
+use super::cut::weight;
 use super::journals::{Executed, Journals};
+use super::memory::Memory;
 use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress, events};
 use crate::authority::deployment;
 
@@ -28,7 +31,7 @@ pub type Signer<'a> = (Epoch, &'a [AuthorityKeys]);
 
 /// Computes a cut from this authority's own journals and Ethereum nodes, writes segment, state and cut into the archive,
 /// signs with the one of `keys` that is a member's, and writes the vote. It may replace a proposal that this authority
-/// signed before: several correct cuts may be signed.
+/// signed before: several correct cuts may be signed. What this process proposed itself is not computed again.
 ///
 /// # Errors
 /// See [`CheckpointError`]; nothing is signed then.
@@ -36,25 +39,24 @@ pub async fn sign(
     inputs: Inputs<'_>,
     (followed, keys): Signer<'_>,
     proposed: &ProposedCut,
+    memory: &mut Memory,
     told: Progress<'_>,
 ) -> Result<Signed, CheckpointError> {
     let archive = Archive::create(inputs.archive)?.beside(inputs.config);
-    let (cut, proposed) =
-        (Cut { up_to: proposed.checkpoint.up_to, next: proposed.changed.clone() }, proposed.checkpoint);
     let deployment = deployment::load(inputs.config).await?;
-    let (domain, committees) = (deployment.domain(), deployment.committees()?);
-    let base = archive.newest(&domain, &committees)?;
+    let (domain, committees, checkpoint) = (deployment.domain(), deployment.committees()?, proposed.checkpoint);
+    let base = archive.tip(&committees)?;
     // What cannot be the next checkpoint is not computed.
-    let is_next = base.checkpoint.number.checked_add(1) == Some(proposed.number);
+    let is_next = base.number.checked_add(1) == Some(checkpoint.number);
     if !is_next {
         return Err(CheckpointError::Mismatch { mismatch: CheckpointMismatch::Number });
     }
-    if proposed.previous != domain.checkpoint_digest(&base.checkpoint) {
+    if checkpoint.previous != domain.checkpoint_digest(&base) {
         return Err(CheckpointError::Mismatch { mismatch: CheckpointMismatch::Previous });
     }
     let current = committees.current();
-    if proposed.epoch != current.epoch() {
-        return Err(CheckpointError::EpochEnded { epoch: proposed.epoch, current: current.epoch() });
+    if checkpoint.epoch != current.epoch() {
+        return Err(CheckpointError::EpochEnded { epoch: checkpoint.epoch, current: current.epoch() });
     }
     // Shards apply an installation before the node votes in its epoch.
     if followed != current.epoch() {
@@ -63,53 +65,91 @@ pub async fn sign(
     let is_member = |keys: &&AuthorityKeys| current.members().contains(&keys.public());
     let keys = keys.iter().find(is_member).ok_or(CheckpointError::NotAMember(current.epoch()))?;
 
-    let journals = Journals::open(&inputs.config.data)?;
-    let part = base.part(cut.next.keys().copied().collect())?;
-    let previous = part.rows().cut();
-    let events = events::read(&deployment, previous.up_to, inputs, told).await?;
-    check_events(&base, &events, cut.up_to)?;
-    let (segment, executed) = journals.segment(events, (previous, &cut), inputs.orders_max, told)?;
-    check_executed(&executed, previous, &cut)?;
-    let computed = compute(&base, segment, &domain, told)?;
-    computed.checkpoint.check(&proposed).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
-    // A kill leaves no vote beside a proposal that it is not for.
-    archive.drop_vote(proposed.number)?;
-    archive.write(&base, &computed)?;
-    let vote = computed.checkpoint.sign(keys, &domain);
-    let (number, epoch, checkpoint) = (proposed.number, proposed.epoch, domain.checkpoint_digest(&proposed));
+    let events = events::read(&deployment, base.up_to, inputs, told).await?;
+    check_events(&base, &events, checkpoint.up_to)?;
+    let made = memory.made(&archive, checkpoint.number).filter(|made| made.checkpoint == checkpoint);
+    let beyond = match made {
+        Some(made) => made.beyond,
+        None => make(inputs, (&archive, &domain, &committees), events, proposed, memory, told)?,
+    };
+    let vote = checkpoint.sign(keys, &domain);
+    let (number, epoch, checkpoint) = (checkpoint.number, checkpoint.epoch, domain.checkpoint_digest(&checkpoint));
     let (authority, signature) = (vote.authority, Hex(vote.signature.0));
     let vote = CheckpointVoteFile { number, checkpoint, epoch, authority, signature };
     archive.write_vote(&vote)?;
-    Ok(Signed { vote, beyond: count_beyond(&base, executed, &cut)? })
+    Ok(Signed { vote, beyond })
 }
 
-/// How many numbers are executed here and not in the cut, of which the accounts are there that differ from the base.
-fn count_beyond(base: &Base, executed: Executed, cut: &Cut) -> Result<u64, ArchiveError> {
-    let mut beyond = executed.next;
-    let subtract = |beyond: &mut SequenceNumber, next: SequenceNumber| beyond.0 = beyond.0.saturating_sub(next.0);
-    beyond.iter_mut().for_each(|(account, beyond)| subtract(beyond, cut.next(account)));
-    base.each_next(|account, next| {
-        if !cut.next.contains_key(&account) {
-            beyond.get_mut(&account).into_iter().for_each(|beyond| subtract(beyond, next));
-        }
-    })?;
-    Ok(beyond.values().map(|beyond| beyond.0).sum())
-}
-
-/// Checks that the whole cut is executed here. Both cuts name the accounts that differ. What the previous one includes
-/// is certified.
-fn check_executed(executed: &Executed, previous: &Cut, cut: &Cut) -> Result<(), CheckpointError> {
-    let applied = executed.applied().max(previous.up_to);
-    if applied < cut.up_to {
-        return Err(CheckpointError::NotApplied { applied, wanted: cut.up_to });
+/// Computes the proposed checkpoint and writes it into the archive. Returns how many numbers are executed here and not in
+/// the cut.
+fn make(
+    inputs: Inputs<'_>,
+    (archive, domain, committees): (&Archive, &Domain, &Committees),
+    mut events: Vec<PrimaryEvent>,
+    ProposedCut { checkpoint: proposed, changed: cut }: &ProposedCut,
+    memory: &mut Memory,
+    told: Progress<'_>,
+) -> Result<u64, CheckpointError> {
+    let base = archive.newest(memory, domain, committees)?;
+    events.retain(|event| event.index <= proposed.up_to);
+    let journals = memory.skip_included(Journals::open(&inputs.config.data)?, archive, domain);
+    let executed = journals.executed(cut, told)?;
+    let mut reached = executed.next.clone();
+    for (account, wanted) in cut {
+        let reached = reached.entry(*account).or_default();
+        *reached = (*reached).max(*wanted);
     }
-    let next =
-        |account: &AccountId| executed.next.get(account).copied().unwrap_or_default().max(previous.next(account));
-    let lacking = cut.next.iter().filter(|(account, wanted)| next(account) < **wanted);
-    let lacking: Vec<_> = lacking.map(|(account, wanted)| (*account, *wanted)).take(LACKING_MAX).collect();
+    let behind = base.behind(&reached)?;
+    drop(reached);
+
+    let (mut orders, mut taken) = (0_usize, Vec::new());
+    let includes = |number, digest| archive.includes((number, digest), domain);
+    let starts = journals.each_number(&behind, includes, told, |_, entry| {
+        let is_wanted =
+            |(account, number): (AccountId, SequenceNumber)| cut.get(&account).is_some_and(|next| number < *next);
+        if entry.number().is_some_and(is_wanted) {
+            orders = orders.saturating_add(weight(&entry));
+            taken.push(entry);
+        }
+        orders <= inputs.orders_max
+    })?;
+    let starts = starts.ok_or(CheckpointError::TooManyOrders(inputs.orders_max))?;
+    memory.note_included(&base.checkpoint, domain, starts);
+    check_executed(&executed, (&behind, base.state.up_to), cut, proposed.up_to)?;
+    let segment = Segment::sorted(events, taken);
+    let part = base.part(segment.accounts())?;
+    let computed = compute(&base, part, segment, domain, told)?;
+    computed.checkpoint.check(proposed).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
+    // A kill leaves no vote beside a proposal that it is not for.
+    archive.drop_vote(proposed.number)?;
+    archive.write(&base, &computed)?;
+    let beyond = executed.beyond(cut, &behind);
+    memory.note(archive, &computed, beyond)?;
+    Ok(beyond)
+}
+
+/// Checks that the whole cut is executed here. `behind` has the next numbers at the previous cut of the accounts that
+/// take any after it, and `before` is the newest event that it includes. What it includes is certified.
+fn check_executed(
+    executed: &Executed,
+    (behind, before): (&BTreeMap<AccountId, SequenceNumber>, TransactionIndex),
+    cut: &BTreeMap<AccountId, SequenceNumber>,
+    up_to: TransactionIndex,
+) -> Result<(), CheckpointError> {
+    let applied = executed.applied().max(before);
+    if applied < up_to {
+        return Err(CheckpointError::NotApplied { applied, wanted: up_to });
+    }
+    let lacking = cut.iter().filter_map(|(account, wanted)| {
+        let included = *behind.get(account)?;
+        let executed = executed.next.get(account).copied().unwrap_or_default().max(included);
+        (executed < *wanted).then_some((*account, executed, *wanted))
+    });
+    let lacking: Vec<_> = lacking.take(LACKING_MAX).collect();
     match lacking.first().copied() {
-        Some((account, wanted)) => {
-            Err(CheckpointError::NotExecuted { account, executed: next(&account), wanted, lacking })
+        Some((account, executed, wanted)) => {
+            let lacking = lacking.into_iter().map(|(account, _, wanted)| (account, wanted)).collect();
+            Err(CheckpointError::NotExecuted { account, executed, wanted, lacking })
         }
         None => Ok(()),
     }

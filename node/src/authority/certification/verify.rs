@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointMismatch};
+use fastpay_core::checkpoint::{Checkpoint, CheckpointCertificate, CheckpointMismatch, StateSummary};
 use fastpay_core::{Committees, Digest, Domain, Epoch};
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ impl Archive {
             let verified = self.verify_next(&base, domain, committees, told);
             let (certificate, computed) = verified.map_err(|error| brought.explain(error))?;
             seen(&computed);
-            base = self.built_on(computed, certificate);
+            base = self.built_on(computed.checkpoint, computed.state, certificate);
             // The number before was its base, and is not read any more.
             held = Some(brought);
         }
@@ -134,8 +134,12 @@ impl Archive {
     }
 
     /// A certified checkpoint as the base of the next one. Its files are in the archive.
-    pub(super) fn built_on(&self, computed: Computed, certificate: CheckpointCertificate) -> Base {
-        let Computed { checkpoint, state, .. } = computed;
+    pub(super) fn built_on(
+        &self,
+        checkpoint: Checkpoint,
+        state: StateSummary,
+        certificate: CheckpointCertificate,
+    ) -> Base {
         let stored = Stored::File(self.state_path(checkpoint.number));
         Base { checkpoint, certificate: Some(certificate), state, stored }
     }

@@ -93,7 +93,7 @@ pub(super) fn plan<'a>(
     deposits.retain(|deposit| deposit.index > own.applied(&deposit.recipient));
     let ((), executed) = journals.read(told, |_| ())?;
     let beyond =
-        if target.is_anew { BTreeMap::new() } else { base.behind(executed.next).map_err(CheckpointError::from)? };
+        if target.is_anew { BTreeMap::new() } else { base.behind(&executed.next).map_err(CheckpointError::from)? };
     let beyond = Beyond(beyond);
 
     // An account's list ends where nothing was listed that the checkpoint lacks: the archive has what comes before.

@@ -94,7 +94,7 @@ impl Whole {
         let (archive, certificates) = (Archive::new(folder), self.certificates.clone());
         let tip = archive.tip(&self.committees).unwrap();
         let rest = certificates.into_iter().filter(|next| next.checkpoint.number > tip.number).collect::<Vec<_>>();
-        let base = Admission::base(&archive, &tip, &rest, self.known()).unwrap();
+        let base = Admission::base(&archive, &tip, &rest, &Memory::default(), self.known()).unwrap();
         let events = events.iter().filter(|event| event.index > base.state.up_to).cloned().collect();
         Admission::over(archive, (self.domain, ORDERS_MAX), base, (&tip, rest), events).unwrap()
     }
@@ -290,7 +290,7 @@ async fn skipped_numbers_are_named_and_hidden_until_they_are_complete() {
     assert!(matches!(reason, NotAdmitted::Segment(_)), "{reason}");
     for number in 1..NUMBERS {
         assert_eq!(admission.next().unwrap().0, number);
-        assert!(!admission.admit_own(&mut |_| ()).unwrap());
+        assert!(!admission.admit_own(&Memory::default(), &mut |_| ()).unwrap());
         admission.admit(&mut whole.segment(number).as_slice(), &mut |_| ()).unwrap();
         assert_eq!(archive.skipped().unwrap(), (number + 1..NUMBERS).collect());
         // Killed here, it goes on.
@@ -341,7 +341,7 @@ async fn a_kill_during_a_skip_leaves_an_archive_that_goes_on() {
     fs::write(&mark, held).unwrap();
     let mut admission = whole.refill(folder.path()).unwrap();
     assert_eq!(admission.next().unwrap().0, 2);
-    assert!(admission.admit_own(&mut |_| ()).unwrap() && !mark.exists());
+    assert!(admission.admit_own(&Memory::default(), &mut |_| ()).unwrap() && !mark.exists());
     for number in 3..NUMBERS {
         admission.admit(&mut whole.segment(number).as_slice(), &mut |_| ()).unwrap();
     }
@@ -365,7 +365,7 @@ fn a_rival_of_the_newest_number_is_replaced_by_a_skip() {
     archive.complete(&certificate.unwrap()).unwrap();
 
     let (tip, certificates) = (rival.checkpoint, whole.certificates.clone());
-    let base = Admission::base(&archive, &tip, &certificates, whole.known()).unwrap();
+    let base = Admission::base(&archive, &tip, &certificates, &Memory::default(), whole.known()).unwrap();
     let over = (whole.domain, ORDERS_MAX);
     let admission = Admission::over(archive.clone(), over, base, (&tip, certificates), whole.events.clone());
     let mut admission = admission.unwrap();
@@ -374,7 +374,10 @@ fn a_rival_of_the_newest_number_is_replaced_by_a_skip() {
     assert_eq!(archive.skipped().unwrap(), (1..NUMBERS).collect());
     let mut admission = whole.refill(folder.path()).unwrap();
     for number in 1..NUMBERS {
-        assert!(!admission.admit_own(&mut |_| ()).unwrap(), "the rival's files are not those of the number");
+        assert!(
+            !admission.admit_own(&Memory::default(), &mut |_| ()).unwrap(),
+            "the rival's files are not those of the number"
+        );
         admission.admit(&mut whole.segment(number).as_slice(), &mut |_| ()).unwrap();
     }
     whole.is_whole(folder.path());
