@@ -4,6 +4,7 @@
 //!
 //! [`World`]: world::World
 
+mod ended;
 mod joining;
 mod operator;
 mod world;
@@ -46,6 +47,9 @@ fn handing_over_in_whatever_order() {
         ("claims not borne out", sum(|tally| tally.unproven)),
         ("votes refused after closing", sum(|tally| tally.refused_after_closing)),
         ("other sizes", sum(|tally| tally.resized)),
+        ("attested", sum(|tally| tally.attested)),
+        ("forged", sum(|tally| tally.forged)),
+        ("voted for anew", sum(|tally| tally.anew)),
     ];
     println!("{counts:?} in {} runs", tallies.len());
     let is_telling = counts.iter().all(|(_, count)| *count > tallies.len() / 10);
