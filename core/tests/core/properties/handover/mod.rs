@@ -49,9 +49,9 @@ fn handing_over_in_whatever_order() {
         ("other sizes", sum(|tally| tally.resized)),
         ("attested", sum(|tally| tally.attested)),
         ("forged", sum(|tally| tally.forged)),
-        ("voted for anew", sum(|tally| tally.anew)),
     ];
-    println!("{counts:?} in {} runs", tallies.len());
+    let anew = (sum(|tally| tally.anew), sum(|tally| tally.stuck));
+    println!("{counts:?}, {} voted for anew, of which {} in vain, in {} runs", anew.0, anew.1, tallies.len());
     let is_telling = counts.iter().all(|(_, count)| *count > tallies.len() / 10);
     assert!(tallies.len() < 20 || is_telling, "the runs lead to little: {counts:?}");
 }
