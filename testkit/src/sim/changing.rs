@@ -1,7 +1,9 @@
 //! The changes of a committee whose members hand over. Before each one, an owner signs two orders for a number, and shows one
 //! of them to just as many honest members as its certificate needs. When the next members vote, they are asked for the
-//! other one. The certificate is shown to all at last.
+//! other one, and then for the first. The certificate is shown to all at last. Another owner asks each member for its first vote
+//! right after it has closed the epoch.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::byzantine;
 use super::oracle::{Breach, require};
-use super::world::World;
+use super::world::{World, lock};
 use crate::{TestAccount, payment};
 
 /// What each owner has, and pays.
@@ -24,6 +26,8 @@ const CERTIFIED: Duration = Duration::from_secs(60);
 /// Once all is well a change takes less than this, and so does a payment.
 const PATIENCE: Duration = Duration::from_secs(240);
 const LOOK: Duration = Duration::from_secs(1);
+/// An authority takes up an epoch within milliseconds after its shards have closed the last one.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// An owner of two orders for one number.
 struct Apart {
@@ -38,11 +42,14 @@ pub async fn change(world: Arc<World>) -> Result<(), Breach> {
     let mut all = Vec::new();
     for number in 0..world.plan.rotations {
         sleep(world.dice.between(Duration::ZERO, Duration::from_secs(world.plan.storm_s / 2))).await;
+        let late = late_order(&world, number);
         let apart = Apart::sign(&world, &network, number).await;
         world.chain.rotate();
-        follow(&world, Epoch(number + 1)).await?;
+        let (followed, ()) = tokio::join!(follow(&world, Epoch(number + 1)), ask_late(&world, &network, number, late));
+        followed?;
         world.follow(&network);
         apart.offer(&world, &network, 1).await;
+        apart.offer(&world, &network, 0).await;
         all.push(apart);
     }
     while !world.is_calm() {
@@ -52,6 +59,39 @@ pub async fn change(world: Arc<World>) -> Result<(), Breach> {
         apart.settle(&world, &network).await?;
     }
     Ok(())
+}
+
+/// An order that nobody has seen before an epoch ends.
+fn late_order(world: &World, epoch: u64) -> TransferOrder {
+    let (owner, to) = (TestAccount::ed25519(1_060 + epoch), AccountId::from_ed25519(&[8; 32]));
+    world.chain.deposit(0, owner.id(), Asset::ETHER, Amount(FUNDS));
+    let order = owner.sign(&world.domain, payment(owner.id(), to, AMOUNT, 0));
+    world.oracle().signs(&order);
+    order
+}
+
+/// Asks each honest member for its vote when its shard has closed the epoch, before it takes up the next one.
+async fn ask_late(world: &Arc<World>, network: &Network, epoch: u64, order: TransferOrder) {
+    let (account, mut asked) = (order.transfer.sender(), BTreeSet::new());
+    let term = &world.chain.terms()[usize::try_from(epoch).expect("few epochs")];
+    while world.chain.installed().len() as u64 <= epoch + 1 {
+        sleep(LOOK / 10).await;
+    }
+    loop {
+        let honest = term.behind.iter().copied().filter(|authority| *authority < world.plan.honest());
+        let left: Vec<_> = honest.filter(|authority| world.epoch_of(*authority) <= epoch).collect();
+        if left.is_empty() {
+            return;
+        }
+        for authority in left {
+            if world.oracle().has_closed(authority, account, epoch) && asked.insert(authority) {
+                let shard = network.authorities()[authority].shard_of(&account).clone();
+                let order = order.clone();
+                tokio::spawn(async move { timeout(CALL, shard.order(&order)).await });
+            }
+        }
+        sleep(GLANCE).await;
+    }
 }
 
 /// Waits until a committee is installed and all its honest members vote. Who signs the next one waits for that, too. One that
@@ -83,6 +123,8 @@ impl Apart {
         let sign = |amount| owner.sign(&world.domain, payment(owner.id(), to, amount, 0));
         let orders = [sign(AMOUNT), sign(AMOUNT + 1)];
         orders.iter().for_each(|order| world.oracle().signs(order));
+        // Who lies may say that it is locked on the other one.
+        lock(&world.memory).order(orders[1].clone());
         let term = &world.chain.terms()[usize::try_from(number).expect("few epochs")];
         let (committee, verified) = (&term.committee.committee, term.committee.verified(&orders[0]));
         let mut votes = Vec::new();

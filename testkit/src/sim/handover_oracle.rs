@@ -38,6 +38,12 @@ impl Oracle {
         self.supports((authority, epoch), slot, digest)
     }
 
+    /// Whether the shard of an account has closed an epoch on an honest authority's disk.
+    pub fn has_closed(&self, authority: usize, account: AccountId, epoch: u64) -> bool {
+        let shard = self.layouts[authority].shard_of(&account);
+        self.books[authority].closed.get(&shard).is_some_and(|closed| *closed > epoch)
+    }
+
     /// The epoch that an authority can vote in: all its shards have closed those before.
     fn closed_by_all(&self, authority: usize) -> u64 {
         let closed = |shard| self.books[authority].closed.get(&shard).copied().unwrap_or_default();
