@@ -435,6 +435,10 @@ pub async fn run_errands(world: Arc<World>, mut errands: mpsc::UnboundedReceiver
                 Ok(Err(error)) if refusals < REFUSALS_MAX => {
                     refusals += 1;
                     world.trace.note("chain refused", format_args!("{what}: {error}"));
+                    // It changed nothing, because a reorganisation let it come too early: another transaction follows.
+                    if matches!(error, SendError::RevertedOnChain { .. }) {
+                        last = lock(&stored).take().or(last);
+                    }
                 }
                 Ok(Err(error)) => return world.trace.violation(format_args!("a {what} fails for good: {error}")),
                 Err(_) => world.trace.note("chain stopped", &what),
