@@ -7,10 +7,10 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_core::Amount;
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointState, PrimaryEventKind, Segment, SegmentEntry,
 };
-use fastpay_core::{Amount, AuthorityKeys, Epoch};
 use fastpay_node::authority::certification::{Admission, Archive, CheckpointError, Memory, NotAdmitted, read_over};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -252,7 +252,8 @@ fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Optio
     let epoch = state.installations().epoch();
     let checkpoint = base.checkpoint.next(&world.domain, epoch, &state.summary(), root)?;
     let byzantine = world.plan.honest()..world.plan.authorities();
-    let mut votes: Vec<_> = byzantine.map(|one| checkpoint.sign(&keys(world, one, epoch), &world.domain)).collect();
+    let keys = |authority| world.keys_in(authority, epoch).expect("all are members");
+    let mut votes: Vec<_> = byzantine.map(|one| checkpoint.sign(keys(one), &world.domain)).collect();
     if world.dice.chance(700) {
         let quorum = state.installations().current().committee.quorum();
         votes = votes.iter().cycle().take(quorum).cloned().collect();
@@ -260,10 +261,6 @@ fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Optio
     votes.sort_by_key(|vote| vote.authority);
     let certificate = CheckpointCertificate { checkpoint, votes };
     Some(ShownNumber { certificate, segment: bytes(&segment), state: bytes_of_state(&state) })
-}
-
-fn keys(world: &World, authority: usize, epoch: Epoch) -> Arc<AuthorityKeys> {
-    world.keys(authority)[usize::try_from(epoch.0).expect("few epochs")].clone()
 }
 
 fn without_last(_: &World, segment: &Segment) -> Segment {

@@ -1,13 +1,15 @@
 //! Byzantine authorities. They have a member's keys and no state: their answers are invented or replayed.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fastpay_core::handover::{Closing, ReportedEntry};
 use fastpay_core::{
-    Amount, Balance, Certificate, Epoch, PrimaryAddress, Request as Asked, SequenceNumber, ShardId, TransferOrder,
-    Vote, sign_vote,
+    Amount, Balance, Certificate, Digest, Epoch, PendingOrder, PrimaryAddress, Request as Asked, SequenceNumber,
+    ShardId, TransactionIndex, TransferOrder, Vote, sign_vote,
 };
 use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
 use fastpay_rpc::proto::submit_request::Request as WireRequest;
@@ -86,11 +88,12 @@ pub fn start(world: &Arc<World>, authority: usize, role: Role) {
     }
 }
 
-/// The vote of a member for an order, as its keys of an epoch sign it.
+/// The vote of an authority for an order, as its keys of an epoch sign it, or any if it is no member then.
 pub fn vote(world: &World, authority: usize, epoch: usize, order: &TransferOrder) -> Vote {
-    let committee = &world.committees()[epoch];
     let digest = world.domain.transfer_digest(&order.transfer);
-    sign_vote(&committee.keys[authority], &world.domain, committee.committee.epoch(), &order.transfer, digest)
+    let epoch = Epoch(epoch as u64);
+    let keys = world.keys_in(authority, epoch).unwrap_or_else(|| world.first_keys(authority));
+    sign_vote(keys, &world.domain, epoch, &order.transfer, digest)
 }
 
 impl Liar {
@@ -204,6 +207,36 @@ impl Liar {
             }
             _ => WireResponse::Confirmed(proto::Confirmed { next_sequence: self.number(), epoch: None }),
         }
+    }
+
+    /// A Closing that says nothing, that it is locked on what others signed, or that this is executed; or no Closing.
+    fn closing(&self, epoch: Epoch) -> Option<Vec<u8>> {
+        let dice = &self.world.dice;
+        let keys = self.world.keys_in(self.authority, epoch)?;
+        let (claims, count) = (dice.chance(400), dice.below(4));
+        let known = lock(&self.world.memory).orders.clone();
+        let mut entries = BTreeMap::new();
+        for order in known.iter().rev().take(count) {
+            let Ok(verified) = order.clone().verify(&self.world.domain) else { continue };
+            let (account, digest) = (order.transfer.sender(), verified.digest());
+            let next = SequenceNumber(order.transfer.sequence().0.saturating_add(1));
+            let entry = match claims {
+                true => ReportedEntry::account(account, next, Some((order.clone(), digest))),
+                false => ReportedEntry::lock(&PendingOrder { order: Arc::new(order.clone()), digest }),
+            };
+            entries.insert(account, entry);
+        }
+        let mut entries: Vec<_> = entries.into_values().collect();
+        entries.sort_by_key(|entry| *entry.entry());
+        let up_to = TransactionIndex(if dice.chance(100) { self.number() } else { 1 });
+        let closing = Closing::new(epoch, up_to, Digest::ZERO, entries.iter().map(ReportedEntry::entry));
+        let mut bytes = Vec::new();
+        closing.sign(keys, &self.world.domain).write(entries.iter().map(Ok), &mut bytes).ok()?;
+        if dice.chance(200) {
+            bytes.truncate(dice.below(bytes.len()));
+        }
+        self.world.trace.note("made up", format_args!("a{} closes {epoch} with {}", self.authority, entries.len()));
+        Some(bytes)
     }
 
     /// Whether and when a read is answered.
@@ -388,8 +421,16 @@ impl Shard for Liar {
         Err(Status::unimplemented("not here"))
     }
 
-    async fn read_closing(&self, _: Request<proto::ClosingRequest>) -> Result<Response<proto::ArchivePart>, Status> {
-        Err(Status::not_found("no Closing here"))
+    async fn read_closing(
+        &self,
+        request: Request<proto::ClosingRequest>,
+    ) -> Result<Response<proto::ArchivePart>, Status> {
+        self.hesitate().await?;
+        let asked = request.into_inner();
+        let none = || Status::not_found("no Closing here");
+        let bytes = self.closing(Epoch(asked.epoch)).filter(|_| asked.authority.is_empty()).ok_or_else(none)?;
+        let length = bytes.len() as u64;
+        Ok(Response::new(proto::ArchivePart { bytes: bytes.into(), length }))
     }
 
     async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
@@ -416,7 +457,8 @@ impl Shard for Liar {
     async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
         self.hesitate().await?;
         let another = self.world.dice.below(self.world.plan.authorities());
-        let name = self.world.committees()[self.epoch()].keys[another].public().name;
+        let members = self.world.committees().swap_remove(self.epoch()).keys;
+        let name = members[another.min(members.len() - 1)].public().name;
         Ok(Response::new(proto::StatusResponse {
             authority: Bytes::copy_from_slice(&name.0),
             epoch: self.number(),

@@ -27,12 +27,14 @@ use tokio::time::{sleep, timeout};
 use super::depositing::Wanted;
 use super::oracle::{Breach, require};
 use super::plan::Plan;
+use super::terms::Term;
 use super::world::{ASSETS, World, lock};
-use crate::TestCommittee;
 use crate::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
+use crate::{TestCommittee, test_domain};
 
-/// The time at which a run begins, in seconds since 1970.
-const GENESIS_S: u64 = 1_800_000_000;
+/// The time at which a run begins, in seconds since 1970. It is far ahead of the machine's clock, by which a node judges
+/// whether a block was made after it began.
+const GENESIS_S: u64 = 4_000_000_000;
 /// The time between slots, each with at most one block.
 const SLOT: Duration = Duration::from_secs(2);
 /// The distance of the final block to the newest one.
@@ -72,9 +74,10 @@ pub struct Errand {
 struct Known {
     /// Blocks up to this one were read.
     block: u64,
-    committees: Vec<TestCommittee>,
-    /// The last committee that is or will be installed.
-    elected: TestCommittee,
+    /// The number of committees that are installed.
+    installed: usize,
+    /// The epoch of the last one that is or will be installed.
+    elected: usize,
     deposits: u64,
     /// The index of the newest event.
     last_index: u64,
@@ -93,8 +96,8 @@ pub struct Chain {
     /// The requests to the owners' wallets.
     wanted: Vec<mpsc::UnboundedSender<Wanted>>,
     errands: mpsc::UnboundedSender<Errand>,
-    /// Members keep their keys: a restored one votes on under them, and joins nothing.
-    keeps_keys: bool,
+    /// The committees of all epochs, whether or not they are installed.
+    terms: Vec<Term>,
 }
 
 /// The receiving ends of requests to send transactions.
@@ -112,7 +115,7 @@ impl Chain {
         let config =
             ChainConfig { finalized_depth: FINALIZED_DEPTH, genesis_time_s: GENESIS_S, ..ChainConfig::default() };
         let primary = SimulatedPrimary::new(config);
-        let contract = primary.deploy(&TestCommittee::new(plan.authorities()).committee);
+        let contract = primary.deploy(&Term::all(plan, test_domain())[0].committee.committee);
         let supply = U256::from(u64::MAX);
         let arguments = ("Demo Token", "DEMO", U256::from(6), supply).abi_encode_params();
         let token = primary.deploy_artifact("DemoToken.sol/DemoToken.json", &arguments);
@@ -125,22 +128,32 @@ impl Chain {
         primary.mine(1);
         primary.finalize();
         let domain = Domain::new(CHAIN_ID, contract.address());
-        let committees = vec![TestCommittee::with(plan.authorities(), domain, Epoch(0))];
+        let terms = Term::all(plan, domain);
         let nodes = (0..NODES).map(|node| primary.node(&format!("node{node}"), plan.seed ^ node as u64)).collect();
         let (wanted, hear_wanted) = (0..OWNERS_MAX).map(|_| mpsc::unbounded_channel()).unzip();
         let (errands, council) = mpsc::unbounded_channel();
-        let elected = committees[0].clone();
-        let known = Mutex::new(Known { block: 0, elected, committees, deposits: 0, last_index: 0, deposits_wanted: 0 });
-        let skipped_s = AtomicU64::new(0);
-        let keeps_keys = plan.is_restored;
-        let chain = Self { primary, contract, nodes, known, skipped_s, wanted, errands, keeps_keys };
+        let known = Known { block: 0, installed: 1, elected: 0, deposits: 0, last_index: 0, deposits_wanted: 0 };
+        let (known, skipped_s) = (Mutex::new(known), AtomicU64::new(0));
+        let chain = Self { primary, contract, nodes, known, skipped_s, wanted, errands, terms };
         (chain, Errands { wanted: hear_wanted, council })
     }
 
-    /// The committees whose installation is final, with their keys.
+    /// The committees of all epochs, whether or not they are installed.
     #[must_use]
-    pub fn committees(&self) -> Vec<TestCommittee> {
-        lock(&self.known).committees.clone()
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Those whose installation is final.
+    #[must_use]
+    pub fn installed(&self) -> &[Term] {
+        &self.terms[..lock(&self.known).installed]
+    }
+
+    /// Whether a committee after the first one is or will be installed.
+    #[must_use]
+    pub fn rotates(&self) -> bool {
+        lock(&self.known).elected > 0
     }
 
     /// Makes an owner deposit for an account.
@@ -156,19 +169,13 @@ impl Chain {
         (known.deposits, known.deposits_wanted)
     }
 
-    /// The committee after this one: the same authorities, with new keys unless a restored one could not vote then.
-    #[must_use]
-    pub fn following(&self, last: &TestCommittee) -> TestCommittee {
-        let epoch = Epoch(last.committee.epoch().0.saturating_add(1));
-        if self.keeps_keys { TestCommittee::of(last.keys.clone(), last.domain, epoch) } else { last.rotated() }
-    }
-
-    /// Rotates to the next committee: the same authorities, mostly with new keys, announced, endorsed, accepted and installed.
-    /// Skips the day that this takes.
+    /// Rotates to the next committee, announced, endorsed, accepted and installed. Skips the day that this takes.
     pub fn rotate(&self) {
-        let mut known = lock(&self.known);
-        let next = self.following(&known.elected);
-        let last = std::mem::replace(&mut known.elected, next.clone());
+        let (last, next) = {
+            let mut known = lock(&self.known);
+            known.elected += 1;
+            (self.terms[known.elected - 1].committee.clone(), self.terms[known.elected].committee.clone())
+        };
         let (epoch, contract) = (next.committee.epoch(), self.contract.address());
         let signers = |of: &TestCommittee| (of.committee.clone(), of.keys.clone());
         let (last, next) = (signers(&last), signers(&next));
@@ -217,7 +224,7 @@ impl Chain {
     /// Makes a redemption's owner submit it without a relayer.
     pub fn redeem(&self, certificate: &Certificate) {
         let epoch = usize::try_from(certificate.epoch.0).expect("few epochs");
-        let committee = &lock(&self.known).committees[epoch].committee;
+        let committee = &self.installed()[epoch].committee.committee;
         let certified = certified_redemption(certificate, committee).expect("a redemption's certificate");
         let transfer = &certificate.order.transfer;
         let (what, redemption) =
@@ -317,13 +324,13 @@ impl Chain {
         let blocks = known.block + 1..=newest_final;
         for event in self.contract.events_in::<IFastPay::CommitteeInstalled>(blocks.clone()) {
             if event.epoch > 0 {
-                let next = self.following(&known.committees[known.committees.len() - 1]);
+                let next = &self.terms[known.installed];
                 world.trace.note("epoch final", event.epoch);
                 world.check(|oracle| {
-                    oracle.rotated(&next);
+                    oracle.rotated(next);
                     Ok(())
                 });
-                known.committees.push(next);
+                known.installed += 1;
             }
         }
         for event in self.contract.events_in::<IFastPay::Funded>(blocks.clone()) {
@@ -428,6 +435,10 @@ pub async fn run_errands(world: Arc<World>, mut errands: mpsc::UnboundedReceiver
                 Ok(Err(error)) if refusals < REFUSALS_MAX => {
                     refusals += 1;
                     world.trace.note("chain refused", format_args!("{what}: {error}"));
+                    // It changed nothing, because a reorganisation let it come too early: another transaction follows.
+                    if matches!(error, SendError::RevertedOnChain { .. }) {
+                        last = lock(&stored).take().or(last);
+                    }
                 }
                 Ok(Err(error)) => return world.trace.violation(format_args!("a {what} fails for good: {error}")),
                 Err(_) => world.trace.note("chain stopped", &what),

@@ -93,7 +93,7 @@ fn next(
     let counts = |one: &CheckpointCertificate| one.counts(&domain, state.installations()).is_ok();
     let committee = state.installations().current().committee.clone();
     // An epoch that began after the cut has members of its own.
-    let is_newest = world.chain.committees().len() as u64 == epoch.0 + 1 && cut.up_to <= chain;
+    let is_newest = world.chain.installed().len() as u64 == epoch.0 + 1 && cut.up_to <= chain;
     if !last.certificate.as_ref().is_none_or(counts) || !is_newest {
         return Ok(None);
     }
@@ -111,8 +111,7 @@ fn next(
             let own = own_segment(&oracle, authority, after, (last.state.cut(), &cut));
             require!(own == segment, "authorities {authority} and {proposer} have other segments for one cut");
         }
-        let epoch = usize::try_from(epoch.0).expect("few epochs");
-        votes.push(checkpoint.sign(&world.keys(authority)[epoch], &domain));
+        votes.push(checkpoint.sign(world.keys_in(authority, epoch).expect("all are members"), &domain));
     }
     let certificate = CheckpointCertificate::from_votes(checkpoint, &domain, &committee, votes);
     Ok(certificate.map(|certificate| {

@@ -142,7 +142,7 @@ impl Disputed {
         let mut votes = Vec::new();
         for authority in self.all() {
             if !self.is_honest(authority) {
-                let keys = &self.world.committees()[0].keys[authority];
+                let keys = self.world.keys_in(authority, Epoch(0)).expect("all are members");
                 let vote = UnlockVote::Void { unanimous };
                 votes.push(vote.sign(keys, &self.world.domain, Epoch(0), account, sequence));
                 continue;

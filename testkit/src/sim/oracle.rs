@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::num::NonZeroU32;
 
-use fastpay_core::handover::{ClosingEntry, ReportedEntry};
 use fastpay_core::{
-    AccountId, AppliedCredit, Asset, Certificate, Committee, CrossShardCredit, Deposit, Destination, Digest, Domain,
-    Effect, Receipt, Record, Redemption, ShardId, TransactionIndex, Transfer, TransferOrder,
+    AccountId, AppliedCredit, Asset, Certificate, CrossShardCredit, Deposit, Destination, Digest, Domain, Effect,
+    Receipt, Record, Redemption, ShardId, ShardLayout, TransactionIndex, Transfer, TransferOrder,
 };
 use fastpay_ethereum::IFastPay;
 use fastpay_node::authority::shard::Command;
 
 use super::plan::Plan;
-use crate::TestCommittee;
+use super::terms::Term;
 
 /// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,17 +40,20 @@ pub(super) type Slot = (AccountId, u64);
 
 /// See the [module](self).
 pub struct Oracle {
-    domain: Domain,
-    byzantine: usize,
-    /// By epoch.
-    committees: Vec<Committee>,
+    pub(super) domain: Domain,
+    /// The number of shards of each honest authority.
+    pub(super) layouts: Vec<ShardLayout>,
+    /// The committees that are installed.
+    pub(super) terms: Vec<Term>,
+    /// Whether their members hand over.
+    pub(super) hands_over: bool,
     pub(super) deposits: Vec<Deposit>,
     /// Orders that owners signed with their own keys.
-    signed: BTreeSet<Digest>,
+    pub(super) signed: BTreeSet<Digest>,
     /// Orders that the wallets of correct clients sent.
     sent_by_wallets: BTreeMap<Slot, Digest>,
-    /// Which honest authorities stand by which order.
-    supporters: BTreeMap<Slot, BTreeMap<Digest, BTreeSet<usize>>>,
+    /// Which honest authorities stand by which order, and in which epoch.
+    pub(super) supporters: BTreeMap<Slot, BTreeMap<Digest, BTreeSet<(u64, usize)>>>,
     /// The redemptions among it.
     redemptions: BTreeMap<Slot, Vec<Redemption>>,
     /// Redemptions that the contract has finally paid.
@@ -60,8 +63,8 @@ pub struct Oracle {
     pub(super) books: Vec<Books>,
     /// The epoch in which an honest authority first executed a number, or an earlier one.
     executed_in: BTreeMap<(usize, Slot), u64>,
-    /// By honest authority, the newest epoch that a shard has closed on disk.
-    closed: BTreeMap<usize, u64>,
+    /// By honest authority, the number of epochs that a shard has ever closed on disk.
+    pub(super) closed: BTreeMap<usize, u64>,
     /// The numbers that owners asked to unlock, and those that are void in a final block.
     pub(super) asked: BTreeSet<Slot>,
     pub(super) void: BTreeSet<Slot>,
@@ -75,9 +78,10 @@ pub(super) type Payments = Vec<Receipt>;
 pub struct Books {
     pub(super) balances: BTreeMap<(AccountId, Asset), i128>,
     pub(super) sent: BTreeMap<AccountId, u64>,
-    locks: BTreeMap<Slot, Digest>,
+    /// With the number of epochs that the shard had closed before.
+    pub(super) locks: BTreeMap<Slot, (Digest, u64)>,
     /// Votes that left.
-    votes: BTreeMap<Slot, Digest>,
+    pub(super) votes: BTreeMap<Slot, Digest>,
     /// Between two shards: what was sent, and how much of it has arrived.
     pub(super) credits: BTreeMap<(ShardId, ShardId), (Vec<Payments>, usize)>,
     pub(super) deposits: BTreeSet<u64>,
@@ -85,7 +89,15 @@ pub struct Books {
     /// How many orders of each account were ever confirmed, also where that was forgotten since.
     pub(super) sent_ever: BTreeMap<AccountId, u64>,
     /// Votes that left and are not in the older copy of its folder that the authority came back with.
-    forgotten: BTreeSet<Slot>,
+    pub(super) forgotten: BTreeSet<Slot>,
+    /// Orders that Closings have told it of, of numbers that were not taken.
+    pub(super) inherited: BTreeMap<Slot, BTreeSet<Digest>>,
+    /// By shard, the number of epochs that it has closed.
+    pub(super) closed: BTreeMap<ShardId, u64>,
+    /// By shard, the newest epoch that it has joined.
+    pub(super) joined: BTreeMap<ShardId, u64>,
+    /// Whether it is an older copy that has not joined an epoch since.
+    pub(super) is_restored: bool,
     pub(super) executed: BTreeSet<Slot>,
     /// The orders among it, and nothing for void numbers.
     pub(super) orders: BTreeMap<Slot, Option<TransferOrder>>,
@@ -99,11 +111,13 @@ pub struct Books {
 impl Oracle {
     /// At the beginning of a run.
     #[must_use]
-    pub fn new(plan: &Plan, committee: &TestCommittee) -> Self {
+    pub fn new(plan: &Plan, first: &Term) -> Self {
+        let layout = |shards: &u32| ShardLayout::new(NonZeroU32::new(*shards).expect("an authority has shards"));
         Self {
-            domain: committee.domain,
-            byzantine: plan.byzantine.len(),
-            committees: vec![committee.committee.clone()],
+            domain: first.committee.domain,
+            layouts: plan.shards.iter().take(plan.honest()).map(layout).collect(),
+            terms: vec![first.clone()],
+            hands_over: plan.hand_over.is_some(),
             deposits: Vec::new(),
             signed: BTreeSet::new(),
             sent_by_wallets: BTreeMap::new(),
@@ -125,8 +139,8 @@ impl Oracle {
     }
 
     /// The contract has another committee.
-    pub fn rotated(&mut self, next: &TestCommittee) {
-        self.committees.push(next.committee.clone());
+    pub fn rotated(&mut self, next: &Term) {
+        self.terms.push(next.clone());
     }
 
     /// A correct client's wallet sends an order: one for each number.
@@ -160,17 +174,15 @@ impl Oracle {
         let confirms_in = |authority: usize, epoch: u64| {
             let since = self.executed_in.get(&(authority, (sender, sequence)));
             let has_it = self.books[authority].sent_ever(sender) > sequence;
-            let taken_up = self.closed.get(&authority).map_or(0, |closed| closed + 1).max(epochs[authority]);
+            let taken_up = self.closed.get(&authority).copied().unwrap_or_default().max(epochs[authority]);
             has_it && since.is_none_or(|since| *since <= epoch) && epoch <= taken_up
         };
-        let confirmed_in = |epoch| (0..self.books.len()).filter(|authority| confirms_in(*authority, epoch)).count();
-        let newest = self.committees.len() as u64;
-        let confirmed = (0..=newest).map(confirmed_in).max().unwrap_or_default();
-        require!(
-            confirmed + self.byzantine >= self.quorum(),
-            "a client takes #{sequence} of {sender} for settled, and {confirmed} honest authorities confirmed it in one \
-             epoch"
-        );
+        let confirmed = |epoch| {
+            let members = self.honest_in(epoch).filter(|authority| confirms_in(*authority, epoch as u64));
+            members.count() + self.byzantine_in(epoch)
+        };
+        let is_settled = (0..self.terms.len()).any(|epoch| confirmed(epoch) >= self.quorum(epoch));
+        require!(is_settled, "a client takes #{sequence} of {sender} for settled, and no epoch's quorum confirmed it");
         Ok(())
     }
 
@@ -228,57 +240,27 @@ impl Oracle {
         let now = std::mem::replace(&mut self.books[authority], copy);
         let books = &mut self.books[authority];
         let is_forgotten = |(slot, digest): &(&Slot, &Digest)| {
-            books.locks.get(slot) != Some(digest) && books.sent.get(&slot.0).copied().unwrap_or_default() <= slot.1
+            books.locks.get(slot).map(|(lock, _)| lock) != Some(digest)
+                && books.sent.get(&slot.0).copied().unwrap_or_default() <= slot.1
         };
         books.forgotten = now.votes.iter().filter(is_forgotten).map(|(slot, _)| *slot).collect();
-        (books.votes, books.sent_ever) = (now.votes, now.sent_ever);
+        (books.votes, books.sent_ever, books.is_restored) = (now.votes, now.sent_ever, true);
     }
 
-    /// How many votes decide, worked out here.
-    fn quorum(&self) -> usize {
-        let size = self.committees[0].members().len();
+    /// How many votes decide in an epoch, worked out here.
+    pub(super) fn quorum(&self, epoch: usize) -> usize {
+        let size = self.terms[epoch].behind.len();
         (size + (size - 1) / 3) / 2 + 1
     }
 
-    /// A vote under this epoch leaves an honest authority.
-    pub fn vote_leaves(
-        &mut self,
-        authority: usize,
-        epoch: u64,
-        (account, sequence, digest): (AccountId, u64, Digest),
-    ) -> Result<(), Breach> {
-        let closed = self.closed.get(&authority).map_or(0, |closed| closed + 1);
-        require!(epoch <= closed, "authority {authority} votes in epoch {epoch} and has closed those before {closed}");
-        let books = &mut self.books[authority];
-        let first = *books.votes.entry((account, sequence)).or_insert(digest);
-        require!(first == digest, "authority {authority} voted for two orders of {account} #{sequence}");
-        let locked = books.locks.get(&(account, sequence)).copied();
-        require!(locked == Some(digest), "a vote of authority {authority} left that is not on its disk");
-        self.supports(authority, (account, sequence), digest)
+    /// The honest members of an epoch.
+    pub(super) fn honest_in(&self, epoch: usize) -> impl Iterator<Item = usize> {
+        self.terms[epoch].behind.iter().copied().filter(|authority| *authority < self.books.len())
     }
 
-    /// What an honest authority states of an epoch that has ended says all that it executed and voted for. A checkpoint
-    /// may have the beginning.
-    pub fn is_told(&self, authority: usize, entries: &[ReportedEntry], is_based: bool) -> Result<(), Breach> {
-        let books = &self.books[authority];
-        let (mut next, mut locks) = (BTreeMap::new(), BTreeSet::new());
-        for entry in entries.iter().map(ReportedEntry::entry) {
-            match *entry {
-                ClosingEntry::Account { account, next: told, .. } => drop(next.insert(account, told.0)),
-                ClosingEntry::Lock { account, sequence, order } => drop(locks.insert(((account, sequence.0), order))),
-                ClosingEntry::Seen { .. } => {}
-            }
-        }
-        for (account, sent) in &books.sent {
-            let told = next.get(account).copied();
-            let is_told = told == Some(*sent) || told.is_none() && (is_based || *sent == 0);
-            require!(is_told, "authority {authority} states {told:?} as the next number of {account}, which is {sent}");
-        }
-        for (slot, digest) in &books.votes {
-            let is_told = books.sent(slot.0) > slot.1 || locks.contains(&(*slot, *digest));
-            require!(is_told, "authority {authority} does not state that it voted for {} #{}", slot.0, slot.1);
-        }
-        Ok(())
+    /// The number of its other members.
+    pub(super) fn byzantine_in(&self, epoch: usize) -> usize {
+        self.terms[epoch].behind.len() - self.honest_in(epoch).count()
     }
 
     /// A message goes from one shard of an honest authority to another: it speaks of what is on disk.
@@ -299,16 +281,6 @@ impl Oracle {
         Ok(())
     }
 
-    /// No two orders of one number may both get a quorum, whatever Byzantine authorities sign.
-    fn supports(&mut self, authority: usize, slot: Slot, digest: Digest) -> Result<(), Breach> {
-        let quorum = self.quorum();
-        let orders = self.supporters.entry(slot).or_default();
-        orders.entry(digest).or_default().insert(authority);
-        let possible = orders.values().filter(|by| by.len() + self.byzantine >= quorum).count();
-        require!(possible <= 1, "two orders of {} #{} can have certificates", slot.0, slot.1);
-        Ok(())
-    }
-
     /// An honest authority has a record on disk that was not there before.
     pub fn record(&mut self, authority: usize, shard: ShardId, record: &Record) -> Result<(), Breach> {
         self.books[authority].note(shard, record);
@@ -317,7 +289,8 @@ impl Oracle {
                 let slot = (order.transfer.sender(), order.transfer.sequence().0);
                 require!(*digest == self.domain.transfer_digest(&order.transfer), "a lock on a wrong digest");
                 let books = &mut self.books[authority];
-                let first = *books.locks.entry(slot).or_insert(*digest);
+                let closed = books.closed.get(&shard).copied().unwrap_or_default();
+                let (first, _) = *books.locks.entry(slot).or_insert((*digest, closed));
                 require!(first == *digest, "authority {authority} locked {} #{} on two orders", slot.0, slot.1);
                 let sent = books.sent.get(&slot.0).copied().unwrap_or_default();
                 require!(
@@ -326,7 +299,7 @@ impl Oracle {
                     slot.0,
                     slot.1
                 );
-                self.supports(authority, slot, *digest)
+                self.supports((authority, closed), slot, *digest)
             }
             Record::Confirmation { certificate, effect, .. } => {
                 self.certificate(certificate)?;
@@ -350,14 +323,9 @@ impl Oracle {
                 }
             },
             Record::Unlock(_) | Record::Installation(_) => Ok(()),
-            Record::Closed { epoch } => {
-                let is_installed = epoch.0 + 1 < self.committees.len() as u64;
-                require!(is_installed, "authority {authority} closes epoch {epoch}, which goes on");
-                let closed = self.closed.entry(authority).or_default();
-                *closed = epoch.0.max(*closed);
-                Ok(())
-            }
-            Record::Inherited { .. } | Record::Joined { .. } => Err(Breach("no node joins an epoch yet".into())),
+            Record::Closed { epoch } => self.closes((authority, shard), *epoch),
+            Record::Inherited { order, digest } => self.inherits(authority, order, *digest),
+            Record::Joined { epoch } => self.joins((authority, shard), *epoch),
             Record::Base(_) => Err(Breach("a running node writes a base".into())),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;
@@ -393,15 +361,16 @@ impl Oracle {
         }
         require!(self.signed.contains(&digest), "{} #{} was never signed by its owner", slot.0, slot.1);
         let epoch = usize::try_from(certificate.epoch.0).unwrap_or(usize::MAX);
-        let Some(committee) = self.committees.get(epoch) else {
+        let Some(term) = self.terms.get(epoch) else {
             return Err(Breach(format!("a certificate of epoch {epoch}, which never was")));
         };
+        let committee = &term.committee.committee;
         let order = certificate.order.clone().verify(&self.domain);
         let order = order.map_err(|error| Breach(format!("the order in a certificate is bad: {error}")))?;
         let voters =
             certificate.votes.iter().filter(|vote| (*vote).clone().verify(&self.domain, committee, &order).is_ok());
         let voters: BTreeSet<_> = voters.map(|vote| vote.authority).collect();
-        require!(voters.len() >= self.quorum(), "a certificate of {} votes was confirmed", voters.len());
+        require!(voters.len() >= self.quorum(epoch), "a certificate of {} votes was confirmed", voters.len());
         self.certified.insert(slot, certificate.clone());
         Ok(())
     }

@@ -24,6 +24,25 @@ pub enum Role {
 
 const ROLES: [Role; 6] = [Role::Silent, Role::VotesForAll, Role::Lies, Role::Replays, Role::Slow, Role::Mixed];
 
+/// How a committee of four changes whose members hand over, in two steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HandOver {
+    /// A fifth member comes, and another one leaves.
+    OneMore,
+    /// All members get new keys, twice.
+    AllKeys,
+    /// Three members come, and three leave: all of those who are left join.
+    ThreeMore,
+    /// One member after the other gets new keys.
+    OneKey,
+    /// Somebody takes a member's place, who comes back with new keys in the place of another one.
+    Replaced,
+}
+
+/// The members of the first committee of those that hand over.
+const FOUNDERS: usize = 4;
+
 /// The events of a run that are not drawn on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,6 +101,10 @@ pub struct Plan {
     /// Checkpoints are certified, and authorities are rebased onto them while they are down.
     #[serde(default)]
     pub has_checkpoints: bool,
+    /// Members close each epoch, and those who need to join the next one. Else the same authorities stay members, and those
+    /// with new keys join at once, with nothing.
+    #[serde(default)]
+    pub hand_over: Option<HandOver>,
 }
 
 impl Plan {
@@ -103,7 +126,7 @@ impl Plan {
             byzantine.truncate(faults_tolerated - 1);
             crash_every_s = crash_every_s.max(2);
         }
-        Self {
+        let plan = Self {
             seed,
             shards: (0..authorities).map(|_| *dice.pick(&[1, 2, 2, 3])).collect(),
             byzantine,
@@ -133,7 +156,60 @@ impl Plan {
             straddles: if seed % 4 == 1 { 2 } else { 0 },
             aimed_kills: seed % 8 == 6,
             has_checkpoints: seed % 4 == 3,
+            hand_over: None,
+        };
+        let kinds = [HandOver::OneMore, HandOver::AllKeys, HandOver::ThreeMore, HandOver::OneKey, HandOver::Replaced];
+        let kind = kinds[usize::try_from(seed / 8 % kinds.len() as u64).expect("few kinds")];
+        if seed % 8 == 2 { plan.handing_over(kind) } else { plan }
+    }
+
+    /// The same with a committee that hands over twice. One member lies, or comes back with an older copy of its folder.
+    fn handing_over(mut self, kind: HandOver) -> Self {
+        let newcomers = match kind {
+            HandOver::AllKeys | HandOver::OneKey => 0,
+            HandOver::OneMore | HandOver::Replaced => 1,
+            HandOver::ThreeMore => 3,
+        };
+        let shards = self.shards.iter().copied().cycle().take(FOUNDERS + newcomers).collect();
+        self.is_restored = kind == HandOver::OneKey;
+        if self.is_restored {
+            self.byzantine.clear();
+            self.crash_every_s = self.crash_every_s.max(2);
+        } else {
+            self.byzantine.truncate(1);
+            if self.byzantine.is_empty() {
+                self.byzantine.push(Role::Mixed);
+            }
         }
+        // The certificates of an epoch before the last one are redeemed by relayers alone.
+        Self { shards, rotations: 2, relayed_at_a_loss: true, hand_over: Some(kind), ..self }
+    }
+
+    /// The members of an epoch of a committee that hands over, each with the number of times that it has changed its keys.
+    /// Byzantine ones are members all the time.
+    #[must_use]
+    pub fn seats(&self, kind: HandOver, epoch: u64) -> Vec<(usize, u64)> {
+        let founders = FOUNDERS - self.byzantine.len();
+        let (first, second) = (epoch >= 1, epoch == 2);
+        let is_member = |authority: usize| {
+            let (is_founder, is_byzantine) = (authority < founders, authority >= self.honest());
+            match kind {
+                HandOver::AllKeys | HandOver::OneKey => true,
+                _ if is_byzantine || authority == 0 => true,
+                HandOver::OneMore => (is_founder || first) && !(second && authority == 1),
+                HandOver::ThreeMore if second => [founders, founders + 1].contains(&authority),
+                HandOver::ThreeMore => is_founder || first,
+                HandOver::Replaced if is_founder => !first || authority as u64 != epoch,
+                HandOver::Replaced => first,
+            }
+        };
+        let changes = |authority: usize| match kind {
+            HandOver::AllKeys => epoch,
+            HandOver::OneKey => u64::from((authority as u64) < epoch),
+            HandOver::Replaced => u64::from(second && authority == 1),
+            HandOver::OneMore | HandOver::ThreeMore => 0,
+        };
+        (0..self.authorities()).filter(|one| is_member(*one)).map(|one| (one, changes(one))).collect()
     }
 
     /// Smaller plans, each less in one respect.
@@ -156,6 +232,7 @@ impl Plan {
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());
         with(|plan| plan.rotations = 0);
+        with(|plan| plan.rotations = plan.rotations.min(1));
         with(|plan| plan.relayers = 1);
         with(|plan| plan.relayed_at_a_loss = true);
         with(|plan| plan.nodes_lie = false);

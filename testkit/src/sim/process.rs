@@ -14,15 +14,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_client::AuthorityClient;
-use fastpay_core::checkpoint::{Installations, InstalledCommittee};
-use fastpay_core::{AuthorityKeys, Digest, JournalPosition, ShardId, ShardLayout, ShardLedger};
+use fastpay_core::{Epoch, JournalPosition, ShardId, ShardLayout, ShardLedger};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::deposit_sink::DepositSink;
 use fastpay_node::authority::follower::{Follower, Progress, cursor_file, read_chain_time, read_cursor};
-use fastpay_node::authority::handover::{Closings, Report};
+use fastpay_node::authority::handover::Closings;
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::authority::peer_book::PeerBook;
@@ -37,13 +36,12 @@ use fastpay_node::authority::shard::{
 use fastpay_node::authority::storage::{DataFolder, Journal, JournalOptions};
 use fastpay_node::authority::voter_status::{VoterStatus, VoterStatusWatch};
 use fastpay_program::Clock;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tonic::codegen::Service;
 
+use super::handing_over::{Joiner, Shards, closing, join_at_once};
 use super::live_shard::{LiveShard, ShardDisk, run, way_between};
 use super::oracle::{Books, Breach, require};
 use super::storage::{Cut, Power, PoweredCheckpoints, PoweredDisk};
@@ -177,7 +175,10 @@ impl Keeper {
     /// Between two processes, an operator may copy the disk or restore such a copy.
     fn bring_back_a_copy(&mut self) {
         let may_be = self.world.plan.is_restored && self.authority + 1 == self.world.plan.honest();
-        if !may_be || self.world.is_calm() || !self.world.dice.chance(400) {
+        // Its Ethereum nodes may lag. So that it knows up to which epoch it may have voted, where that matters, none begins
+        // meanwhile.
+        let may_rotate = self.world.plan.hand_over.is_some() && self.world.chain.rotates();
+        if !may_be || may_rotate || self.world.is_calm() || !self.world.dice.chance(400) {
             return;
         }
         match self.copy.take() {
@@ -286,33 +287,21 @@ impl Keeper {
             spawn(tasks, run(shard, arrivals));
         }
         self.serve(tasks, &handles, &histories, &metrics);
-        let shards: Vec<_> = handles.into_iter().zip(histories).collect();
-        self.follow(tasks, DepositSink::new(self.world.domain, self.layout, &shards), rotation, &metrics);
+        self.follow(tasks, Arc::new(handles.into_iter().zip(histories).collect()), rotation, &metrics);
         Ok(())
     }
 
     /// What it states of the newest epoch that it has closed counts, and says all.
     fn tells(&self, histories: &[HistoryReader], ledgers: &[Arc<ShardLedger>]) -> Result<(), Breach> {
         let Some(Some(closed)) = ledgers.iter().map(|ledger| ledger.tenure.closed()).min() else { return Ok(()) };
-        let wrong = |error: &dyn std::fmt::Display| Breach(format!("authority {} closes: {error}", self.authority));
-        let report =
-            Report::read(closed, &self.world.domain, histories, ledgers, &|| false).map_err(|error| wrong(&error))?;
-        let entries = report.reported().collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
-        let (committees, up_to) = (self.world.committees(), report.closing.up_to);
-        let at = usize::try_from(closed.0).expect("few epochs");
-        let mut installations = Installations::new(committees[0].committee.clone()).expect("it begins with epoch 0");
-        for next in &committees[1..] {
-            let (committee, compromised_since) = (next.committee.clone(), next.committee.epoch());
-            let installed = InstalledCommittee { committee, compromised_since, checkpoint: Digest::ZERO };
-            installations.install(installed).expect("epochs follow each other");
+        let hands_over = self.world.plan.hand_over.is_some();
+        if hands_over && self.voter_status.borrow().closes(closed).is_none() {
+            return Ok(());
         }
-        let signed = report.closing.sign(&committees[at].keys[self.authority], &self.world.domain);
-        let (of, against) = ((&self.world.domain, closed), (&installations, up_to));
-        let rng = &mut StdRng::seed_from_u64(self.world.plan.seed);
-        signed.verify(entries.clone(), of, against, rng).map_err(|error| wrong(&error))?;
-        let is_based = histories.iter().any(|history| history.base().is_some());
-        self.world.trace.note("told", format_args!("a{} {closed} {}", self.authority, entries.len()));
-        self.world.check(|oracle| oracle.is_told(self.authority, &entries, is_based));
+        let Some(keys) = self.world.keys_in(self.authority, closed) else { return Ok(()) };
+        if let Some((_, entries)) = closing(&self.world, self.authority, (closed, keys), histories, ledgers)? {
+            self.world.trace.note("told", format_args!("a{} {closed} {}", self.authority, entries.len()));
+        }
         Ok(())
     }
 
@@ -383,17 +372,17 @@ impl Keeper {
     fn catch_up(&self, tasks: &Tasks, protection: Arc<RollbackProtection>, questions: mpsc::Receiver<Question>) {
         // A client number that differs from those of all clients and relayers.
         let client = self.world.owners.len() + self.world.plan.relayers + self.authority;
-        let (all, first) = (self.world.network(client).authorities().to_vec(), self.world.committees()[0].clone());
+        let all = self.world.network(client).authorities().to_vec();
         // As an endpoints file that lists each of them under its names of all epochs.
-        let epochs = std::iter::successors(Some(first), |last| Some(self.world.chain.following(last)));
+        let terms = self.world.chain.terms().iter().zip(0..=self.world.plan.rotations);
         let mut listed = BTreeSet::new();
-        let peers = (0..=self.world.plan.rotations).zip(epochs).flat_map(|(_, epoch)| {
-            let named = all.iter().zip(epoch.keys).enumerate();
-            let others = named.filter(|(number, _)| *number != self.authority);
-            let client = |(_, (peer, keys)): (usize, (&AuthorityClient, AuthorityKeys))| {
-                AuthorityClient::of(keys.public().name, peer.shards().to_vec()).expect("there is a shard")
+        let peers = terms.flat_map(|(term, _)| {
+            let named = all.iter().enumerate().filter(|(number, _)| *number != self.authority);
+            let client = |(number, peer): (usize, &AuthorityClient)| {
+                let name = term.keys_of(number)?.public().name;
+                Some(AuthorityClient::of(name, peer.shards().to_vec()).expect("there is a shard"))
             };
-            others.map(client).collect::<Vec<_>>()
+            named.filter_map(client).collect::<Vec<_>>()
         });
         let peers = peers.filter(|peer: &AuthorityClient| listed.insert(peer.name())).collect();
         let catch_up = CatchUp::over(protection, questions, peers, self.world.domain, self.voter_status.clone());
@@ -401,27 +390,29 @@ impl Keeper {
     }
 
     /// The follower, which reads deposits and committees from the chain. It must never stop while the process lives.
-    fn follow(&self, tasks: &Tasks, sink: DepositSink, rotation: Rotation, metrics: &Arc<Metrics>) {
+    fn follow(&self, tasks: &Tasks, shards: Shards, rotation: Rotation, metrics: &Arc<Metrics>) {
         let (world, authority) = (self.world.clone(), self.authority);
+        let sink = DepositSink::new(world.domain, self.layout, &shards);
         let (progress, mut seen) = watch::channel(Progress::CatchingUp);
         let (never, stop) = watch::channel(false);
         let cursor_file = cursor_file(&self.data());
         let primary = world.chain.connect(&world);
         let (rotation, metered) = (Arc::new(rotation), metrics.follower.clone());
-        let (joining, mut changed) = (rotation.clone(), rotation.subscribe());
-        // Nobody steals a key here, so with new ones there is nothing to take over from the others.
-        spawn(tasks, async move {
-            loop {
-                let status = changed.borrow_and_update().clone();
-                let joins = status.joins().filter(|_| !status.is_ahead() && status.rollback_protection().is_none());
-                if let Some(epoch) = joins {
-                    joining.join(epoch).expect("there is a disk");
-                }
-                if changed.changed().await.is_err() {
-                    return;
-                }
-            }
-        });
+        if world.plan.hand_over.is_some() {
+            let joiner = Joiner {
+                world: world.clone(),
+                authority,
+                rotation: rotation.clone(),
+                shards,
+                closings: Closings::of(&self.data(), 0),
+                metrics: metrics.clone(),
+                power: self.power.clone(),
+                cursors: self.data().join("peers"),
+            };
+            spawn(tasks, joiner.run(tasks.clone()));
+        } else {
+            spawn(tasks, join_at_once(rotation.clone()));
+        }
         let follower = Follower::new(primary, sink, rotation, cursor_file, metered, progress);
         spawn(tasks, async move {
             follower.run(stop).await;
@@ -484,6 +475,13 @@ impl Keeper {
                 "authority {} forgot its vote for #{sequence} of {name}",
                 self.authority
             );
+        }
+        for ((account, sequence), digest) in oracle.books(self.authority).taken_over() {
+            let (shard, _) = &shards[self.layout.shard_of(&account).0 as usize];
+            let shard = lock(&shard.shard);
+            let state = shard.account(&account).map_err(|error| Breach(error.to_string()))?;
+            let is_kept = shard.shard().locks(account, &state).iter().any(|lock| lock.digest == digest);
+            require!(is_kept, "authority {} forgot what it took over of #{sequence} of {account}", self.authority);
         }
         Ok(())
     }
@@ -553,8 +551,10 @@ pub(super) fn limits(world: &World) -> ShardLimits {
 fn voter_status(world: &World, authority: usize) -> VoterStatus {
     let keys = world.keys(authority);
     let names = [keys[0].public().name];
-    VoterStatus::new(world.known_committees(1), keys, &names.as_slice().into())
-        .expect("it is a member of the first committee")
+    // A later committee may list it.
+    let is_observer = world.keys_in(authority, Epoch(0)).is_none();
+    VoterStatus::of(world.known_committees(1), keys, &names.as_slice().into(), is_observer)
+        .expect("it is a member of the first committee, or observes")
 }
 
 /// A folder in memory if there is one, because these files are not part of the simulation.

@@ -21,7 +21,7 @@ use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, checkpointing, depositing, disputing, owner, relaying, straddling};
+use super::{adversary, byzantine, changing, checkpointing, depositing, disputing, owner, relaying, straddling};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
@@ -95,7 +95,13 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
         tokio::spawn(adversary::live(world.clone(), number));
     }
     tokio::spawn(part(world.clone()));
-    tokio::spawn(rotate(world.clone()));
+    let changed = match world.plan.hand_over {
+        Some(_) => Some(tokio::spawn(changing::change(world.clone()))),
+        None => {
+            tokio::spawn(rotate(world.clone()));
+            None
+        }
+    };
     if world.plan.has_checkpoints {
         tokio::spawn(checkpointing::certify(world.clone()));
     }
@@ -107,6 +113,9 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
         let is_late = began.elapsed() > CALM_PATIENCE;
         require!(!is_late, "{} correct clients cannot finish their payments", world.unfinished());
         sleep(Duration::from_secs(1)).await;
+    }
+    if let Some(changed) = changed {
+        changed.await.map_err(|error| Breach(format!("the committee changes no more: {error}")))??;
     }
     // Those that misbehave have had their last word by then.
     sleep(Duration::from_secs(30)).await;

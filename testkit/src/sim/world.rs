@@ -8,7 +8,7 @@ use std::time::Duration;
 use alloy::primitives::address;
 use fastpay_client::{AuthorityClient, ClientOptions, ShardClient};
 use fastpay_client::{Names, Network};
-use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Domain};
+use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Domain, Epoch};
 use fastpay_node::authority::voter_status::VoterStatusWatch;
 use fastpay_program::Clock;
 use http_body_util::BodyExt;
@@ -152,7 +152,8 @@ impl World {
     #[must_use]
     pub fn new(plan: Plan, is_shown: bool) -> (Arc<Self>, Words, Errands) {
         let (chain, errands) = Chain::new(&plan);
-        let committee = chain.committees().remove(0);
+        let first = &chain.terms()[0];
+        let committee = first.committee.clone();
         let owners: Vec<_> = (0..(plan.clients + plan.adversaries) as u64).map(TestAccount::numbered).collect();
         let (keepers, words) = (0..plan.authorities()).map(|_| mpsc::unbounded_channel()).unzip();
         let world = Self {
@@ -161,7 +162,7 @@ impl World {
             trace: Trace::new(is_shown),
             memory: Mutex::default(),
             weather: Mutex::new(Weather::new(&plan)),
-            oracle: Mutex::new(Oracle::new(&plan, &committee)),
+            oracle: Mutex::new(Oracle::new(&plan, first)),
             checkpoints: Mutex::new(vec![Checkpointed::first(&committee)]),
             chain,
             servers: Mutex::default(),
@@ -246,6 +247,16 @@ impl World {
         (0..self.plan.honest()).map(|authority| self.epoch_of(authority)).collect()
     }
 
+    /// Whether an authority votes for everything in an epoch, or in a later one.
+    #[must_use]
+    pub fn votes_in(&self, authority: usize, epoch: Epoch) -> bool {
+        let voters = lock(&self.voters);
+        voters.get(&authority).is_some_and(|status| {
+            let status = status.borrow();
+            status.epoch() >= epoch && status.votes_for_all()
+        })
+    }
+
     /// Sets the clock errors of the authorities' machines, in seconds, from their next start on.
     pub fn set_clocks(&self, errors_s: BTreeMap<usize, i64>) {
         *lock(&self.clock_errors_s) = errors_s;
@@ -275,7 +286,7 @@ impl World {
     /// The committees so far, with their members' keys.
     #[must_use]
     pub fn committees(&self) -> Vec<TestCommittee> {
-        self.chain.committees()
+        self.chain.installed().iter().map(|term| term.committee.clone()).collect()
     }
 
     /// The first `count` committees, as authorities and clients know them.
@@ -287,25 +298,39 @@ impl World {
         known
     }
 
-    /// The keys of an authority for epoch 0 and all later epochs.
+    /// The keys of an authority for all epochs in which it is a member, from the first on.
     #[must_use]
     pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
-        let all = std::iter::successors(Some(self.committees().remove(0)), |last| Some(self.chain.following(last)));
-        let rotations = self.plan.rotations + self.plan.straddles;
-        let epochs = usize::try_from(rotations).expect("few rotations") + 1;
-        all.take(epochs).map(|committee| Arc::new(committee.keys[authority].clone())).collect()
+        self.chain.terms().iter().filter_map(|term| term.keys_of(authority)).cloned().map(Arc::new).collect()
+    }
+
+    /// The keys of an authority in an epoch, if it is a member.
+    #[must_use]
+    pub fn keys_in(&self, authority: usize, epoch: Epoch) -> Option<&AuthorityKeys> {
+        self.chain.terms().get(usize::try_from(epoch.0).ok()?)?.keys_of(authority)
+    }
+
+    /// The first keys of an authority.
+    #[must_use]
+    pub fn first_keys(&self, authority: usize) -> &AuthorityKeys {
+        let keys = self.chain.terms().iter().find_map(|term| term.keys_of(authority));
+        keys.expect("each authority is a member at some time")
+    }
+
+    /// The name under which clients have an authority's address.
+    fn listed_name(&self, authority: usize) -> AuthorityName {
+        self.first_keys(authority).public().name
     }
 
     /// A client's connections to all authorities.
     #[must_use]
     pub fn network(self: &Arc<Self>, client: usize) -> Network {
-        let first = &self.committees()[0];
-        let clients = first.keys.iter().enumerate().map(|(authority, keys)| {
+        let clients = (0..self.plan.authorities()).map(|authority| {
             let shards = (0..self.plan.shards[authority]).map(|shard| {
                 let link = Link { world: self.clone(), client, authority, shard };
                 ShardClient::carried(Arc::new(link), CLIENT_OPTIONS)
             });
-            AuthorityClient::of(keys.public().name, shards.collect()).expect("there is a shard")
+            AuthorityClient::of(self.listed_name(authority), shards.collect()).expect("there is a shard")
         });
         let committees = self.known_committees(1);
         Network::of(self.domain, committees, clients.collect())
@@ -313,10 +338,11 @@ impl World {
 
     /// Updates a client to the newest committee.
     pub fn follow(&self, network: &Network) {
-        let all = self.committees();
-        let newest = &all[all.len() - 1];
-        let names: Names = all[0].keys.iter().zip(&newest.keys).map(|(first, now)| (name(first), name(now))).collect();
-        network.adopt(self.known_committees(all.len()), if all.len() > 1 { names } else { Names::new() });
+        let installed = self.chain.installed();
+        let newest = &installed[installed.len() - 1];
+        let name = |authority: usize| Some((self.listed_name(authority), newest.keys_of(authority)?.public().name));
+        let names: Names = (0..self.plan.authorities()).filter_map(name).collect();
+        network.adopt(self.known_committees(installed.len()), if installed.len() > 1 { names } else { Names::new() });
     }
 
     /// The amount that a client can certainly spend.
@@ -364,10 +390,6 @@ pub(super) fn spawn(tasks: &Tasks, task: impl Future<Output = ()> + Send + 'stat
     let mut tasks = lock(tasks);
     while tasks.try_join_next().is_some() {}
     tasks.spawn(task);
-}
-
-fn name(keys: &AuthorityKeys) -> AuthorityName {
-    keys.public().name
 }
 
 /// A panic ends the run, so a poisoned lock is never used.

@@ -1,7 +1,7 @@
 //! Tests of the simulator: the same plan gives the same run, other seeds give other runs, and a short run has no
 //! violation.
 
-use fastpay_testkit::sim::{Plan, Role, run};
+use fastpay_testkit::sim::{HandOver, Plan, Role, run};
 
 /// A small plan with some of each event.
 fn plan(seed: u64) -> Plan {
@@ -31,6 +31,7 @@ fn plan(seed: u64) -> Plan {
         straddles: 0,
         aimed_kills: false,
         has_checkpoints: false,
+        hand_over: None,
     }
 }
 
@@ -63,6 +64,21 @@ fn a_payment_straddles_a_change_of_the_committee_and_the_run_repeats_itself() {
     assert_eq!(first.violation, None);
     assert!(first.counts.contains_key("straddled"), "{:?}", first.counts);
     assert_eq!(run(straddling, false), first);
+}
+
+#[test]
+fn members_hand_over_and_the_run_repeats_itself() {
+    let small = Plan { rotations: 2, clients: 1, payments: 1, adversaries: 0, ..plan(0) };
+    let growing = Plan { shards: vec![2, 1, 1, 2, 1], hand_over: Some(HandOver::OneMore), ..small.clone() };
+    let restored = Plan { byzantine: Vec::new(), is_restored: true, hand_over: Some(HandOver::OneKey), ..small };
+    for handing_over in [growing, restored] {
+        let first = run(handing_over.clone(), false);
+        assert_eq!(first.violation, None);
+        for kind in ["stated", "joined", "handed over"] {
+            assert!(first.counts.contains_key(kind), "{:?}", first.counts);
+        }
+        assert_eq!(run(handing_over, false), first);
+    }
 }
 
 #[test]

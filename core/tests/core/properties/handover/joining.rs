@@ -23,6 +23,8 @@ impl World {
     pub fn rotate(&mut self) {
         let (closed, epoch) = (self.epoch(), Epoch(self.epoch().0 + 1));
         let operators = self.choose_next();
+        self.now += self.rng.random_range(1..100);
+        self.ended.push(self.now);
         self.begin(epoch, operators);
         let sizes = self.terms.iter().rev().map(|term| term.operators.len()).take(2).collect::<Vec<_>>();
         self.tally.resized += usize::from(sizes[0] != sizes[1]);

@@ -4,6 +4,7 @@
 //!
 //! [`World`]: world::World
 
+mod ended;
 mod joining;
 mod operator;
 mod world;
@@ -46,8 +47,11 @@ fn handing_over_in_whatever_order() {
         ("claims not borne out", sum(|tally| tally.unproven)),
         ("votes refused after closing", sum(|tally| tally.refused_after_closing)),
         ("other sizes", sum(|tally| tally.resized)),
+        ("attested", sum(|tally| tally.attested)),
+        ("forged", sum(|tally| tally.forged)),
     ];
-    println!("{counts:?} in {} runs", tallies.len());
+    let anew = (sum(|tally| tally.anew), sum(|tally| tally.stuck));
+    println!("{counts:?}, {} voted for anew, of which {} in vain, in {} runs", anew.0, anew.1, tallies.len());
     let is_telling = counts.iter().all(|(_, count)| *count > tallies.len() / 10);
     assert!(tallies.len() < 20 || is_telling, "the runs lead to little: {counts:?}");
 }

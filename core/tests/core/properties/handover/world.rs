@@ -38,6 +38,14 @@ pub struct Tally {
     pub unproven: usize,
     pub refused_after_closing: usize,
     pub resized: usize,
+    /// Executed because members of the current epoch attest it.
+    pub attested: usize,
+    /// Certificates that retired keys made, and that were refused.
+    pub forged: usize,
+    /// Orders that were voted for again, because nobody executed them in time.
+    pub anew: usize,
+    /// Numbers that so remain without a certificate that counts.
+    pub stuck: usize,
 }
 
 /// The committee of an epoch.
@@ -66,7 +74,11 @@ pub struct World {
     pub terms: Vec<Term>,
     pub events: Vec<Event>,
     pub orders: Vec<Signed>,
+    /// The newest certificate of each number.
     pub certified: BTreeMap<Slot, VerifiedCertificate>,
+    pub now: u64,
+    /// By epoch, for those that have ended: when they did.
+    pub ended: Vec<u64>,
     pub tally: Tally,
     keys: u64,
 }
@@ -81,6 +93,8 @@ impl World {
             events: Vec::new(),
             orders: Vec::new(),
             certified: BTreeMap::new(),
+            now: 1_000,
+            ended: Vec::new(),
             tally: Tally::default(),
             keys: 0,
         };
@@ -108,6 +122,7 @@ impl World {
             (0..self.operators.len()).for_each(|operator| self.submit(other, operator));
         }
         self.steps();
+        self.grow_old();
         self.settle();
     }
 
@@ -238,7 +253,7 @@ impl World {
     }
 
     /// Asks an operator for its vote, under the epoch that its node signs in.
-    fn submit(&mut self, order: usize, operator: usize) {
+    pub fn submit(&mut self, order: usize, operator: usize) {
         let (signed, epoch) = (&self.orders[order], self.operators[operator].signs_in);
         let term = &self.terms[usize::try_from(epoch.0).expect("few epochs")];
         let Some(member) = term.operators.iter().position(|behind| *behind == operator) else { return };
@@ -279,18 +294,20 @@ impl World {
             if members.len() < quorum {
                 continue;
             }
-            if self.certified.get(&signed.slot).is_some_and(|known| known.digest() == signed.digest) {
-                return;
+            let is_known = |known: &VerifiedCertificate| {
+                known.digest() == signed.digest && known.certificate().epoch.0 >= epoch as u64
+            };
+            if self.certified.get(&signed.slot).is_some_and(is_known) {
+                continue;
             }
             let members: Vec<usize> = members.into_iter().take(quorum).collect();
             let certificate = term.committee.certificate_by(&signed.order, &members);
             let certificate = certificate.verify(&test_domain(), &term.committee.committee).expect("a quorum");
             let first_voted = signed.votes.keys().next().copied();
-            let is_new = !self.certified.contains_key(&signed.slot);
-            let first = self.certified.entry(signed.slot).or_insert(certificate);
-            let (account, sequence) = signed.slot;
-            assert_eq!(first.digest(), signed.digest, "two certificates of {account} #{sequence}");
-            if is_new {
+            let ((account, sequence), before) = (signed.slot, self.certified.insert(signed.slot, certificate));
+            let is_other = before.as_ref().is_some_and(|before| before.digest() != signed.digest);
+            assert!(!is_other, "two certificates of {account} #{sequence}");
+            if before.is_none() {
                 self.tally.certificates += 1;
                 self.tally.finished_later += usize::from(first_voted.is_some_and(|first| first < epoch as u64));
             }
@@ -300,36 +317,45 @@ impl World {
     /// Shows an operator a certificate.
     pub fn show(&mut self, slot: Slot, operator: usize) {
         let certificate = self.certified[&slot].clone();
-        let operator = &mut self.operators[operator];
         // A newcomer executes nothing before it has followed the chain to the certificate's epoch.
-        if operator.epoch() < certificate.certificate().epoch {
+        if self.operators[operator].epoch() < certificate.certificate().epoch {
             return;
         }
-        match operator.shard.confirm(&certificate) {
-            Ok(_) | Err(Rejection::MissingCertificate { .. }) => {}
+        match self.confirm(operator, &certificate) {
+            Ok(_) | Err(Rejection::MissingCertificate { .. } | Rejection::Unattested { .. }) => {}
             Err(refusal) => panic!("a certificate is refused: {refusal}"),
         }
     }
 
-    /// Everything is shown to everybody of the last committee who is honest: each executes every certificate, and nothing
-    /// else was executed anywhere.
+    /// What anybody has executed, all honest members of the last committee have; all of them, or none of them, have executed
+    /// what is certified, and nothing else was executed anywhere. A certificate that nobody executed in time may be of no
+    /// use, if a member that it did not reach has voted for another order.
     fn settle(&mut self) {
         let term = self.terms.last().expect("there is the first");
         let honest: Vec<_> = (0..term.operators.len()).filter(|member| !term.faulty.contains(member)).collect();
         let honest: Vec<_> = honest.into_iter().map(|member| term.operators[member]).collect();
-        let slots: Vec<_> = self.certified.keys().copied().collect();
-        for operator in honest {
-            slots.iter().for_each(|slot| self.show(*slot, operator));
-            let executed = self.operators[operator].executed();
-            for slot in &slots {
-                let digest = executed.get(slot).map(digest_of);
-                assert_eq!(digest, Some(self.certified[slot].digest()), "{} #{} is not executed", slot.0, slot.1);
+        let all: Vec<_> = self.operators.iter().map(Operator::executed).collect();
+        for (slot, certificate) in &self.certified {
+            let is_executed = all.iter().any(|executed| executed.contains_key(slot));
+            let (account, sequence) = *slot;
+            if is_executed {
+                for operator in &honest {
+                    let digest = all[*operator].get(slot).map(digest_of);
+                    assert_eq!(digest, Some(certificate.digest()), "{account} #{sequence} is not executed");
+                }
+                continue;
             }
+            let is_bound = |operator: &usize| {
+                let locks = self.operators[*operator].shard.locks(&account);
+                locks.iter().any(|lock| lock.digest != certificate.digest())
+            };
+            assert!(honest.iter().any(is_bound), "{account} #{sequence} is certified, and nobody executes it");
+            self.tally.stuck += 1;
         }
-        for operator in &self.operators {
-            for (slot, order) in operator.executed() {
-                let certified = self.certified.get(&slot).map(VerifiedCertificate::digest);
-                assert_eq!(certified, Some(digest_of(&order)), "{} #{} is executed otherwise", slot.0, slot.1);
+        for executed in &all {
+            for (slot, order) in executed {
+                let certified = self.certified.get(slot).map(VerifiedCertificate::digest);
+                assert_eq!(certified, Some(digest_of(order)), "{} #{} is executed otherwise", slot.0, slot.1);
             }
         }
     }
