@@ -9,6 +9,22 @@ mod abi {
     include!(concat!(env!("OUT_DIR"), "/contracts.rs"));
 
     alloy::sol! {
+        /// How a contract names itself and its EIP-712 domain.
+        interface IERC5267 {
+            function eip712Domain()
+                external
+                view
+                returns (
+                    bytes1 fields,
+                    string memory name,
+                    string memory version,
+                    uint256 chainId,
+                    address verifyingContract,
+                    bytes32 salt,
+                    uint256[] memory extensions
+                );
+        }
+
         /// The parts of ERC-20, its metadata, ERC-2612 permits and the errors of ERC-6093 that FastPay uses.
         #[derive(Debug, PartialEq, Eq)]
         interface IToken {
@@ -44,7 +60,7 @@ pub use abi::{
     ICouncil, IFastPay, IToken, Outcome as UnlockOutcome, Redemption as ContractRedemption, SafetyParameters,
     Upholding,
 };
-pub(crate) use abi::Permit;
+pub(crate) use abi::{IERC5267, Permit};
 
 impl From<&Redemption> for ContractRedemption {
     fn from(redemption: &Redemption) -> Self {
