@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use fastpay_ethereum::Finality;
 use fastpay_node::authority::config::Overrides;
 use fastpay_node::operator::recover::Sources;
-use fastpay_node::operator::setup;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
 
@@ -374,7 +374,7 @@ pub(super) struct InitArguments {
     pub(super) contract: Option<fastpay_core::PrimaryAddress>,
     /// The block that counts as final: finalized, safe, or a number of confirmations
     #[arg(long, default_value = "finalized")]
-    pub(super) finality: setup::FinalityArgument,
+    pub(super) finality: Finality,
     /// A genesis file: run without a Primary, instead of --rpc-url, --chain-id and --contract
     #[arg(long, conflicts_with = "contract")]
     pub(super) genesis: Option<PathBuf>,

@@ -224,7 +224,7 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
             rpc_urls: arguments.rpc_urls,
             chain_id,
             contract,
-            finality: arguments.finality.0,
+            finality: arguments.finality,
         }),
         _ => None,
     };

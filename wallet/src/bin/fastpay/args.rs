@@ -106,7 +106,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "ID")]
     pub chain_id: Option<u64>,
     /// The block that counts as final: finalized, safe, or a number of confirmations.
-    #[arg(long, default_value = "finalized", value_parser = parse_finality)]
+    #[arg(long, default_value = "finalized")]
     pub finality: Finality,
     /// How often to poll the Ethereum node while waiting, in milliseconds.
     #[arg(long, value_name = "MS")]
@@ -451,17 +451,6 @@ fn parse_day(text: &str) -> Result<u64, String> {
     let day: jiff::civil::Date = text.parse().map_err(|_| wrong())?;
     let zoned = day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| wrong())?;
     u64::try_from(zoned.timestamp().as_second()).map_err(|_| wrong())
-}
-
-fn parse_finality(text: &str) -> Result<Finality, String> {
-    match text {
-        "finalized" => Ok(Finality::Finalized),
-        "safe" => Ok(Finality::Safe),
-        text => text
-            .parse()
-            .map(Finality::Confirmations)
-            .map_err(|_| "give finalized, safe or a number of confirmations".into()),
-    }
 }
 
 fn outputs_max(text: &str) -> Result<usize, String> {
