@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_ethereum::Finality;
-use fastpay_node::authority::config::Overrides;
+use fastpay_node::authority::config::{Config, ConfigError, Overrides};
 use fastpay_node::operator::recover::Sources;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
@@ -47,14 +47,11 @@ pub(super) enum Command {
     Init(InitArguments),
     /// Run the authority until SIGTERM or Ctrl-C
     Run {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
     /// Sign the votes of a committee: for the next committee, heartbeats, deposit caps, rebuilt checkpoints, and releases of
     /// redemptions
@@ -72,7 +69,7 @@ pub(super) enum Command {
         #[arg(long)]
         shards: Option<NonZeroU32>,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Rebuild the checkpoint from which a committee begins that was installed by a recovery. Equal sources give equal
     /// checkpoints
@@ -86,10 +83,10 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Remove the journals that a rebase has replaced, once the node was started on the new ones
-    Prune(FolderArguments),
+    Prune(ConfigArguments),
     /// Replaced by the nodes themselves
     #[command(hide = true, disable_help_flag = true)]
     Checkpoint(Replaced),
@@ -111,7 +108,7 @@ pub(super) enum Command {
         /// The folder to create
         to: PathBuf,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Create the data folder from a backup and mark it stale. Make sure that the old node never runs again: two nodes
     /// with one key could sign conflicting orders
@@ -119,24 +116,21 @@ pub(super) enum Command {
         /// The backup's folder
         from: PathBuf,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Mark the data folder stale. Until the authority has joined the next epoch, it votes only for numbers above those that
     /// the other authorities know
-    MarkStale(FolderArguments),
+    MarkStale(ConfigArguments),
     /// Declare the data folder complete after a move. Run this only if you moved the whole folder and its high-water mark
     /// while the node was stopped. It does not make an older copy complete
-    TrustData(FolderArguments),
+    TrustData(ConfigArguments),
     /// Show the state of a running authority
     Status {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// Print one JSON document instead of a table
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
     /// Watch the running node join the current epoch. Prints what the node waits for and what you can do. Succeeds once
     /// the node votes
@@ -153,11 +147,8 @@ pub(super) enum Command {
 
 #[derive(Subcommand)]
 pub(super) enum CommitteeCommand {
-    /// Prove possession of a key pair. An announcement needs a proof of each member of the next committee
+    /// Prove possession of a key pair, for the chain and contract that the configuration names. An announcement needs a proof of each member of the next committee
     Prove {
-        /// The configuration file, which names the chain and the contract
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The folder of the key pair, as `keygen` created it
         #[arg(long)]
         keys: PathBuf,
@@ -183,9 +174,6 @@ pub(super) enum CommitteeCommand {
     },
     /// Sign a heartbeat. The heartbeats of a quorum cancel an announced recovery
     Heartbeat {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The number of a recent final block, the same for all members
         #[arg(long)]
         block: u64,
@@ -194,9 +182,6 @@ pub(super) enum CommitteeCommand {
     },
     /// Sign a vote for a higher deposit cap of an asset
     RaiseCap {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The JSON file of the raise, the same for all members: {"epoch", "asset", "cap", "deadline"}
         #[arg(long)]
         raise: PathBuf,
@@ -205,9 +190,6 @@ pub(super) enum CommitteeCommand {
     },
     /// Rebuild a checkpoint after a recovery, and sign its adoption if it is the given one
     Adopt {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The digest on which the members agreed, as `fastpay-node recover` shows it
         #[arg(long)]
         checkpoint: fastpay_core::Digest,
@@ -219,9 +201,6 @@ pub(super) enum CommitteeCommand {
     /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running,
     /// and must not have confirmed the redemption
     Release {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The JSON file of the redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
         #[arg(long)]
         redemption: PathBuf,
@@ -241,7 +220,7 @@ pub(super) enum ArchiveCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
 }
 
@@ -272,9 +251,6 @@ impl From<SourceArguments> for Sources {
 /// An announcement and the proofs of its members.
 #[derive(Args)]
 pub(super) struct NextArguments {
-    /// The configuration file
-    #[arg(long, default_value = "authority.toml")]
-    pub(super) config: PathBuf,
     /// The JSON file of the announcement, the same for all members: {"chainId", "authorities", "guardian", "recovery",
     /// "epoch", "compromisedSince", "checkpoint", "deadline"}
     #[arg(long)]
@@ -294,16 +270,13 @@ pub(super) struct SigningArguments {
     #[arg(long)]
     pub(super) passphrase_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) overrides: Overrides,
+    pub(super) config: ConfigArguments,
 }
 
 #[derive(Subcommand)]
 pub(super) enum ConfigCommand {
     /// Check everything that `run` needs: files, keys, committee, data folder and ports. Fails if `run` would fail
     Check {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// Print one JSON document instead of a table
         #[arg(long)]
         json: bool,
@@ -311,16 +284,13 @@ pub(super) enum ConfigCommand {
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
 }
 
 /// The arguments of a command that watches the running node.
 #[derive(Args)]
 pub(super) struct WatchArguments {
-    /// The configuration file
-    #[arg(long, default_value = "authority.toml")]
-    pub(super) config: PathBuf,
     /// Keep checking for this many seconds, until the command succeeds. With 0, check once
     #[arg(long, value_name = "SECONDS", default_value = "0")]
     pub(super) wait: u64,
@@ -328,16 +298,24 @@ pub(super) struct WatchArguments {
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) overrides: Overrides,
+    pub(super) config: ConfigArguments,
 }
 
+/// The configuration.
 #[derive(Args)]
-pub(super) struct FolderArguments {
+pub(super) struct ConfigArguments {
     /// The configuration file
     #[arg(long, default_value = "authority.toml")]
     pub(super) config: PathBuf,
     #[command(flatten)]
     pub(super) overrides: Overrides,
+}
+
+impl ConfigArguments {
+    /// Reads the file and applies the overrides.
+    pub(super) fn read(&self) -> Result<Config, ConfigError> {
+        Config::read(&self.config, self.overrides.clone())
+    }
 }
 
 #[derive(Args)]
