@@ -288,7 +288,7 @@ pub struct PayArgs {
     #[arg(long, value_parser = parse_asset)]
     pub asset: Option<AssetName>,
     /// A memo for the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, value_parser = read_memo)]
+    #[arg(long, value_parser = parse_memo)]
     pub memo: Option<Memo>,
     /// Pay everybody on a list: lines of recipient,amount,memo, or a header line that names the columns (recipient,
     /// amount, asset, memo). Repeating the command does not pay the same file twice.
@@ -324,7 +324,7 @@ pub struct RedeemArgs {
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub fee: Option<String>,
     /// A memo: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, default_value = "", value_parser = read_memo)]
+    #[arg(long, default_value = "", value_parser = parse_memo)]
     pub memo: Memo,
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
@@ -456,10 +456,6 @@ fn parse_day(text: &str) -> Result<u64, String> {
 fn outputs_max(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=PAYOUT_OUTPUTS_MAX).contains(count));
     count.ok_or_else(|| format!("give a number from 1 to {PAYOUT_OUTPUTS_MAX}"))
-}
-
-pub fn read_memo(text: &str) -> Result<Memo, String> {
-    parse_memo(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
