@@ -8,44 +8,35 @@ use alloy_primitives::{Address, B256, I256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
+/// A kind of number or address, printed and stored as what it wraps.
+macro_rules! newtype {
+    ($(#[$meta:meta])* pub struct $name:ident($inner:ty);) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(borsh::BorshSerialize, borsh::BorshDeserialize, serde::Serialize, serde::Deserialize)]
+        pub struct $name(pub $inner);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+pub(crate) use newtype;
+
 /// Free bytes for the user: an invoice number, its hash, or zero.
 pub type Memo = B256;
 
-/// The committee's period, counted from 0.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-pub struct Epoch(pub u64);
+newtype! {
+    /// The committee's period, counted from 0.
+    pub struct Epoch(u64);
+}
 
-/// The number of a transfer order among those of its sender, counted from 0 without gap.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-pub struct SequenceNumber(pub u64);
+newtype! {
+    /// The number of a transfer order among those of its sender, counted from 0 without gap.
+    pub struct SequenceNumber(u64);
+}
 
 impl SequenceNumber {
     /// The number after this one, or none after the largest.
@@ -55,23 +46,10 @@ impl SequenceNumber {
     }
 }
 
-/// The number that the contract gave a deposit: 1, 2, 3 … without gap; 0 is "before the first".
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-pub struct TransactionIndex(pub u64);
+newtype! {
+    /// The number that the contract gave a deposit: 1, 2, 3 … without gap; 0 is "before the first".
+    pub struct TransactionIndex(u64);
+}
 
 impl TransactionIndex {
     /// The index after this one, or none after the largest.
@@ -81,23 +59,10 @@ impl TransactionIndex {
     }
 }
 
-/// An asset: an ERC-20 token by its contract's address, or ETH as the zero address.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-pub struct Asset(pub Address);
+newtype! {
+    /// An asset: an ERC-20 token by its contract's address, or ETH as the zero address.
+    pub struct Asset(Address);
+}
 
 impl Asset {
     /// The Primary's own coin; in stand-alone mode, the native asset.
@@ -235,23 +200,6 @@ impl FromStr for Amount {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a whole number in range; give the amount in the asset's smallest unit")]
 pub struct ParseAmountError(String);
-
-impl fmt::Display for Asset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-macro_rules! display_number {
-    ($($name:ident),*) => { $(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-    )* };
-}
-display_number!(Epoch, SequenceNumber, TransactionIndex);
 
 /// In JSON an amount or balance is a decimal string: numbers there lose precision above 2^53.
 macro_rules! serde_as_text {

@@ -9,37 +9,19 @@
 use std::io::{Read, Write};
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// A record's position in a shard's journal: a byte offset, counted over all segments.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-pub struct JournalPosition(pub u64);
+use crate::amount::newtype;
+
+newtype! {
+    /// A record's position in a shard's journal: a byte offset, counted over all segments.
+    pub struct JournalPosition(u64);
+}
 
 impl JournalPosition {
     /// In a link, the record's own position, which is unknown while the record is decided. An account that one record
     /// credits several times has several entries in it.
     pub(crate) const HERE: Self = Self(u64::MAX);
-}
-
-impl std::fmt::Display for JournalPosition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 /// Links a record into a history: its number there, from 0, and the positions of earlier entries.

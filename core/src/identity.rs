@@ -11,7 +11,7 @@ use bech32::{Bech32m, Hrp};
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
-use crate::amount::serde_as_text;
+use crate::amount::{newtype, serde_as_text};
 
 /// An address on the Primary.
 pub type PrimaryAddress = Address;
@@ -136,28 +136,9 @@ pub enum ParseIdentityError {
     Authority(String),
 }
 
-/// The number of a shard within its authority, from 0.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    BorshSerialize,
-    BorshDeserialize,
-    Serialize,
-    Deserialize,
-)]
-pub struct ShardId(pub u32);
-
-impl fmt::Display for ShardId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+newtype! {
+    /// The number of a shard within its authority, from 0.
+    pub struct ShardId(u32);
 }
 
 /// How an authority divides accounts among its shards. Each authority chooses its own number of shards.

@@ -80,7 +80,7 @@ pub use shard::{Decision, PrimaryView, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory, is_safe_ed25519_key};
 pub use signature_check::Authorization;
 pub use standing::{EpochEnd, Moment, Standing};
-pub use statement::{Domain, RedemptionVoteStatement};
+pub use statement::Domain;
 pub use transfer::{
     InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,
 };

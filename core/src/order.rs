@@ -137,12 +137,6 @@ impl VerifiedOrder {
     pub fn digest(&self) -> Digest {
         self.digest
     }
-
-    /// The order, no longer marked as verified.
-    #[must_use]
-    pub fn into_order(self) -> TransferOrder {
-        Arc::unwrap_or_clone(self.order)
-    }
 }
 
 /// Why an order is not one that its sender signed.

@@ -143,9 +143,6 @@ mod typed {
     }
 }
 
-/// The Solidity struct of a signed redemption vote, for callers of the contract.
-pub type RedemptionVoteStatement = typed::RedemptionVote;
-
 /// The deployment for which something is signed: `{name: "FastPay", version: "1", chainId,
 /// verifyingContract}`. Nothing signed for one deployment is valid in another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

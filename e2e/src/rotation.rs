@@ -116,7 +116,7 @@ impl Network {
         arguments.extend(["--out".into(), rotation.announcement.clone().into()]);
         arguments.extend(repeated("--proof", &rotation.proofs));
         arguments.extend(terms.iter().map(Into::into));
-        self.at(rotation.voters.first().copied().unwrap_or_default())?.operate_with(arguments)?.success()?;
+        self.member(rotation.voters.first().copied().unwrap_or_default())?.operate_with(arguments)?.success()?;
         Ok(rotation)
     }
 
@@ -178,7 +178,7 @@ impl Network {
         arguments: Vec<OsString>,
     ) -> Result<Finished, Failure> {
         let arguments = [self.sending(by, command, rotation)?, arguments].concat();
-        self.at(rotation.voters.first().copied().unwrap_or_default())?.operate_with(arguments)
+        self.member(rotation.voters.first().copied().unwrap_or_default())?.operate_with(arguments)
     }
 
     /// The beginning of a command that sends a transaction.

@@ -1,5 +1,7 @@
 //! The rule by which a user of FastPay takes a block as final.
 
+use std::str::FromStr;
+
 use alloy::primitives::{B256, U64, U256};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,20 @@ pub enum Finality {
     Safe,
     /// This many blocks on top, for chains without a finality of their own. 0 accepts the newest block.
     Confirmations(u64),
+}
+
+impl FromStr for Finality {
+    type Err = String;
+
+    /// As an argument: `finalized`, `safe`, or a number of confirmations.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = "give finalized, safe, or a number of confirmations";
+        match text {
+            "finalized" => Ok(Self::Finalized),
+            "safe" => Ok(Self::Safe),
+            number => number.parse().map(Self::Confirmations).map_err(|_| wrong.into()),
+        }
+    }
 }
 
 /// A block by its number and hash, with its base fee.
@@ -72,5 +88,8 @@ mod tests {
         check(r#"{"confirmations": 12}"#, Some(Finality::Confirmations(12)));
         check(r#""latest""#, None);
         check(r#"{"confirmations": -1}"#, None);
+        let arguments = ["finalized", "safe", "12"].map(str::parse);
+        assert_eq!(arguments, [Finality::Finalized, Finality::Safe, Finality::Confirmations(12)].map(Ok));
+        assert!(["latest", "-1", ""].iter().all(|wrong| wrong.parse::<Finality>().is_err()));
     }
 }

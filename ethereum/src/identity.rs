@@ -3,31 +3,9 @@
 use alloy::primitives::Address;
 use alloy::sol_types::SolCall;
 
+use crate::contract::{ICouncil, IERC5267};
 use crate::error::PrimaryError;
 use crate::primary::Primary;
-
-#[allow(missing_docs, clippy::too_many_arguments, clippy::indexing_slicing, clippy::unwrap_used)]
-mod abi {
-    alloy::sol! {
-        interface IIdentity {
-            function eip712Domain()
-                external
-                view
-                returns (
-                    bytes1 fields,
-                    string memory name,
-                    string memory version,
-                    uint256 chainId,
-                    address verifyingContract,
-                    bytes32 salt,
-                    uint256[] memory extensions
-                );
-            function fastPay() external view returns (address);
-        }
-    }
-}
-
-use abi::IIdentity;
 
 impl Primary {
     /// Whether `address` is this FastPay or its Council, or those of another deployment on this chain.
@@ -38,14 +16,14 @@ impl Primary {
         if address == self.contract() || address == self.council().await? || self.is_named_fastpay(address).await? {
             return Ok(true);
         }
-        match self.ask_stranger(address, &IIdentity::fastPayCall {}).await? {
+        match self.ask_stranger(address, &ICouncil::fastPayCall {}).await? {
             Some(owner) => self.is_named_fastpay(owner).await,
             None => Ok(false),
         }
     }
 
     async fn is_named_fastpay(&self, address: Address) -> Result<bool, PrimaryError> {
-        let domain = self.ask_stranger(address, &IIdentity::eip712DomainCall {}).await?;
+        let domain = self.ask_stranger(address, &IERC5267::eip712DomainCall {}).await?;
         Ok(domain.is_some_and(|domain| domain.name == "FastPay" && domain.verifyingContract == address))
     }
 

@@ -185,23 +185,27 @@ impl Primary {
         self.shared.endpoints.get(node).ok_or(PrimaryError::NoUrl)
     }
 
-    /// Sends a request to one node after the other, and returns the first answer.
+    /// Asks one node after the other, and returns the first answer.
     ///
     /// # Errors
     /// The first error that is not retryable, or the first node's error if none answers.
-    pub(crate) async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
-        let mut failure = PrimaryError::NoUrl;
-        for (position, endpoint) in self.endpoints().iter().enumerate() {
-            match endpoint.request(method, params.clone()).await {
-                Err(error) if error.is_retryable() => {
-                    if position == 0 {
-                        failure = error;
-                    }
-                }
+    pub(crate) async fn first_answer<'a, T, F>(&'a self, ask: impl Fn(&'a Endpoint) -> F) -> Result<T, PrimaryError>
+    where
+        F: Future<Output = Result<T, PrimaryError>>,
+    {
+        let mut failure = None;
+        for endpoint in self.endpoints() {
+            match ask(endpoint).await {
+                Err(error) if error.is_retryable() => _ = failure.get_or_insert(error),
                 answer => return answer,
             }
         }
-        Err(failure)
+        Err(failure.unwrap_or(PrimaryError::NoUrl))
+    }
+
+    /// As [`Primary::first_answer`], of a request.
+    pub(crate) async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
+        self.first_answer(|endpoint| endpoint.request(method, params.clone())).await
     }
 
     /// Calls a view of any contract in the newest block.
@@ -210,18 +214,7 @@ impl Primary {
     }
 
     pub(crate) async fn view_at<C: SolCall>(&self, to: Address, call: &C, at: At) -> Result<C::Return, PrimaryError> {
-        let mut failure = PrimaryError::NoUrl;
-        for (position, endpoint) in self.endpoints().iter().enumerate() {
-            match endpoint.view(to, call, at).await {
-                Err(error) if error.is_retryable() => {
-                    if position == 0 {
-                        failure = error;
-                    }
-                }
-                answer => return answer,
-            }
-        }
-        Err(failure)
+        self.first_answer(|endpoint| endpoint.view(to, call, at)).await
     }
 
     /// The newest block.
@@ -246,18 +239,7 @@ impl Primary {
     /// # Errors
     /// If no node answers or there is no final block yet.
     pub async fn final_head(&self) -> Result<BlockHead, PrimaryError> {
-        let mut failure = PrimaryError::NoUrl;
-        for (position, endpoint) in self.endpoints().iter().enumerate() {
-            match endpoint.final_head(self.finality()).await {
-                Err(error) if error.is_retryable() => {
-                    if position == 0 {
-                        failure = error;
-                    }
-                }
-                answer => return answer,
-            }
-        }
-        Err(failure)
+        self.first_answer(|endpoint| endpoint.final_head(self.finality())).await
     }
 
     /// The current epoch.

@@ -77,13 +77,6 @@ impl Revert {
         }
     }
 
-    /// Whether the votes are of an epoch that the contract no longer accepts. The current committee can vote for the
-    /// same redemption again.
-    #[must_use]
-    pub fn is_epoch_ended(&self) -> bool {
-        matches!(self, Self::FastPay(IFastPayErrors::EpochEnded(_)))
-    }
-
     /// Whether the same call might have succeeded with more gas.
     #[must_use]
     pub fn is_lack_of_gas(&self) -> bool {
@@ -421,7 +414,7 @@ mod tests {
         assert!(paused.to_string().contains("until 2026-11-21T19:31:05Z"), "{paused}");
         let ended = IFastPay::EpochEnded { epoch: 3, endedAt: U256::ZERO };
         let ended = Revert::decode(ended.abi_encode().into());
-        assert!(ended.is_epoch_ended() && ended.paused_until().is_none());
+        assert_eq!(ended.paused_until(), None);
         assert!(ended.to_string().contains("certify the same redemption again"), "{ended}");
         let early = Revert::decode(IFastPay::TooEarly { executableAt: U256::from(60) }.abi_encode().into());
         assert!(early.to_string().contains("1970-01-01T00:01:00Z"), "{early}");

@@ -83,18 +83,7 @@ impl Primary {
     /// # Errors
     /// If no node answers.
     pub async fn payout(&self, sender: AccountId, sequence: SequenceNumber) -> Result<Payout, PrimaryError> {
-        let mut failure = PrimaryError::NoUrl;
-        for (position, node) in self.endpoints().iter().enumerate() {
-            match self.payout_at(node, sender, sequence, At::Latest).await {
-                Err(error) if error.is_retryable() => {
-                    if position == 0 {
-                        failure = error;
-                    }
-                }
-                answer => return answer,
-            }
-        }
-        Err(failure)
+        self.first_answer(|node| self.payout_at(node, sender, sequence, At::Latest)).await
     }
 
     /// As [`Primary::payout`], at one of the configured nodes, in its own newest final block.

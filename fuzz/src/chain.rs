@@ -29,7 +29,7 @@ pub fn run(bytes: &[u8]) {
         }
         2 => {
             let revert = Revert::decode(Bytes::copy_from_slice(bytes));
-            let _ = (revert.item(), revert.paused_until(), revert.is_epoch_ended(), revert.to_string());
+            let _ = (revert.item(), revert.paused_until(), revert.to_string());
         }
         3 => views(bytes),
         _ => {

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use fastpay_node::authority::config::Overrides;
+use fastpay_ethereum::Finality;
+use fastpay_node::authority::config::{Config, ConfigError, Overrides};
 use fastpay_node::operator::recover::Sources;
-use fastpay_node::operator::setup;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
 
@@ -49,14 +49,11 @@ pub(super) enum Command {
     Init(InitArguments),
     /// Run the authority until SIGTERM or Ctrl-C
     Run {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
     /// Replace the committee; sign heartbeats, deposit caps, rebuilt checkpoints, and releases of redemptions. Each command
     /// can be repeated, also after an interruption
@@ -74,7 +71,7 @@ pub(super) enum Command {
         #[arg(long)]
         shards: Option<NonZeroU32>,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Rebuild the checkpoint from which a committee begins whose installation ended earlier epochs at once: after a
     /// recovery, or after keys of more than f members were stolen. Equal sources give equal checkpoints
@@ -88,10 +85,10 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Remove the journals that a rebase has replaced, once the node was started on the new ones
-    Prune(FolderArguments),
+    Prune(ConfigArguments),
     /// Replaced by the nodes themselves
     #[command(hide = true, disable_help_flag = true)]
     Checkpoint(Replaced),
@@ -113,7 +110,7 @@ pub(super) enum Command {
         /// The folder to create
         to: PathBuf,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Create the data folder from a backup and mark it stale. Make sure that the old node never runs again: two nodes
     /// with one key could sign conflicting orders
@@ -121,24 +118,21 @@ pub(super) enum Command {
         /// The backup's folder
         from: PathBuf,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
     /// Mark the data folder stale. Until the authority has joined the next epoch, it votes only for numbers above those that
     /// the other authorities know
-    MarkStale(FolderArguments),
+    MarkStale(ConfigArguments),
     /// Declare the data folder complete after a move. Run this only if you moved the whole folder and its high-water mark
     /// while the node was stopped. It does not make an older copy complete
-    TrustData(FolderArguments),
+    TrustData(ConfigArguments),
     /// Show the state of a running authority
     Status {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// Print one JSON document instead of a table
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
     /// Watch the running node join the current epoch. Prints what the node waits for and what you can do. Succeeds once
     /// the node votes
@@ -164,7 +158,7 @@ pub(super) enum ArchiveCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        folder: FolderArguments,
+        config: ConfigArguments,
     },
 }
 
@@ -196,9 +190,6 @@ impl From<SourceArguments> for Sources {
 pub(super) enum ConfigCommand {
     /// Check everything that `run` needs: files, keys, committee, data folder and ports. Fails if `run` would fail
     Check {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// Print one JSON document instead of a table
         #[arg(long)]
         json: bool,
@@ -206,16 +197,13 @@ pub(super) enum ConfigCommand {
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
 }
 
 /// The arguments of a command that watches the running node.
 #[derive(Args)]
 pub(super) struct WatchArguments {
-    /// The configuration file
-    #[arg(long, default_value = "authority.toml")]
-    pub(super) config: PathBuf,
     /// Keep checking for this many seconds, until the command succeeds. With 0, check once
     #[arg(long, value_name = "SECONDS", default_value = "0")]
     pub(super) wait: u64,
@@ -223,16 +211,24 @@ pub(super) struct WatchArguments {
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) overrides: Overrides,
+    pub(super) config: ConfigArguments,
 }
 
+/// The configuration.
 #[derive(Args)]
-pub(super) struct FolderArguments {
+pub(super) struct ConfigArguments {
     /// The configuration file
     #[arg(long, default_value = "authority.toml")]
     pub(super) config: PathBuf,
     #[command(flatten)]
     pub(super) overrides: Overrides,
+}
+
+impl ConfigArguments {
+    /// Reads the file and applies the overrides.
+    pub(super) fn read(&self) -> Result<Config, ConfigError> {
+        Config::read(&self.config, self.overrides.clone())
+    }
 }
 
 #[derive(Args)]
@@ -269,7 +265,7 @@ pub(super) struct InitArguments {
     pub(super) contract: Option<fastpay_core::PrimaryAddress>,
     /// The block that counts as final: finalized, safe, or a number of confirmations
     #[arg(long, default_value = "finalized")]
-    pub(super) finality: setup::FinalityArgument,
+    pub(super) finality: Finality,
     /// A genesis file: run without a Primary, instead of --rpc-url, --chain-id and --contract
     #[arg(long, conflicts_with = "contract")]
     pub(super) genesis: Option<PathBuf>,

@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{certification, rollback};
 use fastpay_node::operator::{backup, check, join, leave, rebase, recover, run, setup, status};
@@ -19,7 +18,7 @@ use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_
 use fastpay_program::{Clock, files, stop_signal};
 use serde::Serialize;
 
-use arguments::{ArchiveCommand, Arguments, Command, ConfigCommand, FolderArguments, InitArguments, WatchArguments};
+use arguments::{ArchiveCommand, Arguments, Command, ConfigCommand, InitArguments, WatchArguments};
 use committee::{ChangeCommand, CommitteeCommand, SendingArguments};
 use error::CommandError;
 
@@ -62,22 +61,22 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             Ok(answer(document(&keys.public()))?)
         }
         Command::Init(arguments) => init(arguments),
-        Command::Run { config, passphrase_file, overrides } => {
+        Command::Run { config, passphrase_file } => {
             // The store's own messages at "info" are about its files only.
             start_log(log_format, "FASTPAY_LOG", "info,fjall=warn,lsm_tree=warn");
-            let config = Config::read(&config, overrides)?;
+            let config = config.read()?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             runtime()?.block_on(async { Ok(run::run(config, keys, stop_signal()?).await?) })
         }
         Command::Committee(CommitteeCommand::Change(command)) => committee::change(command),
         Command::Committee(CommitteeCommand::Sign(command)) => committee::sign(command),
-        Command::Archive(ArchiveCommand::Verify { archive, json, folder: FolderArguments { config, overrides } }) => {
-            let config = Config::read(&config, overrides)?;
+        Command::Archive(ArchiveCommand::Verify { archive, json, config }) => {
+            let config = config.read()?;
             let report = runtime()?.block_on(certification::verify(&config, &archive, &mut tell))?;
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
         }
-        Command::Rebase { archive, shards, folder: FolderArguments { config, overrides } } => {
-            let config = Config::read(&config, overrides)?;
+        Command::Rebase { archive, shards, config } => {
+            let config = config.read()?;
             let rebased = runtime()?.block_on(rebase::rebase(&config, &archive, None, shards, &mut tell))?;
             if rebased.shards != config.shards.get() {
                 complain(format!("set `shards = {}` in the configuration before the start", rebased.shards));
@@ -88,8 +87,8 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             complain("start the node; once it is ready, `fastpay-node prune` removes the journals of before");
             Ok(answer(document(&rebased))?)
         }
-        Command::Recover { sources, out, json, folder: FolderArguments { config, overrides } } => {
-            let config = Config::read(&config, overrides)?;
+        Command::Recover { sources, out, json, config } => {
+            let config = config.read()?;
             let candidate =
                 runtime()?.block_on(recover::recover(&config, &sources.into(), Clock::system(), &mut tell))?;
             if let Some(out) = out {
@@ -97,8 +96,8 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             }
             Ok(answer(if json { page(&candidate.report) } else { candidate.report.to_string() })?)
         }
-        Command::Prune(FolderArguments { config, overrides }) => {
-            let removed = rebase::prune(&Config::read(&config, overrides)?)?;
+        Command::Prune(config) => {
+            let removed = rebase::prune(&config.read()?)?;
             let removed: Vec<_> = removed.iter().map(|folder| folder.display().to_string()).collect();
             Ok(answer(if removed.is_empty() { "nothing to remove".into() } else { removed.join("\n") })?)
         }
@@ -111,21 +110,21 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         }
         Command::Restored(_) => Err(CommandError::Replaced { old: "restored", new: "fastpay-node mark-stale" }),
         Command::Vouch(_) => Err(CommandError::Replaced { old: "vouch", new: "fastpay-node trust-data" }),
-        Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
+        Command::Config(ConfigCommand::Check { config, json, passphrase_file }) => {
             let passphrase = passphrase_source(passphrase_file);
-            let findings = runtime()?.block_on(check::check(&config, overrides, &passphrase, tell));
+            let findings = runtime()?.block_on(check::check(&config.config, config.overrides, &passphrase, tell));
             answer(if json { page(&findings) } else { findings.to_string() }.trim_end())?;
             match findings.errors() {
                 0 => Ok(()),
                 errors => Err(CommandError::Unfit(errors)),
             }
         }
-        Command::Backup { to, folder: FolderArguments { config, overrides } } => {
-            let copied = backup::back_up(&Config::read(&config, overrides)?.data, &to)?;
+        Command::Backup { to, config } => {
+            let copied = backup::back_up(&config.read()?.data, &to)?;
             Ok(answer(format_args!("copied {} files, {} bytes; the copy is marked stale", copied.files, copied.bytes))?)
         }
-        Command::Restore { from, folder: FolderArguments { config, overrides } } => {
-            let config = Config::read(&config, overrides)?;
+        Command::Restore { from, config } => {
+            let config = config.read()?;
             let copied = backup::restore(&from, &config.data)?;
             answer(format_args!(
                 "restored {} files, {} bytes, and marked them stale. Never run this authority in two places",
@@ -136,29 +135,29 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             }
             Ok(())
         }
-        Command::MarkStale(FolderArguments { config, overrides }) => {
-            let data = Config::read(&config, overrides)?.data;
+        Command::MarkStale(config) => {
+            let data = config.read()?.data;
             rollback::mark_stale(&data)?;
             Ok(answer(format_args!("{} is marked stale", data.display()))?)
         }
-        Command::TrustData(FolderArguments { config, overrides }) => {
-            let config = Config::read(&config, overrides)?;
+        Command::TrustData(config) => {
+            let config = config.read()?;
             rollback::trust_data(&config.data, config.high_water_mark())?;
             Ok(answer(format_args!("{} is declared complete", config.data.display()))?)
         }
-        Command::Status { config, json, overrides } => {
-            let config = Config::read(&config, overrides)?;
+        Command::Status { config, json } => {
+            let config = config.read()?;
             let report = runtime()?.block_on(status::ask(&config))?;
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
         }
-        Command::Join(WatchArguments { config, wait, json, overrides }) => {
-            let config = Config::read(&config, overrides)?;
+        Command::Join(WatchArguments { config, wait, json }) => {
+            let config = config.read()?;
             let report = runtime()?.block_on(join::join(&config, Duration::from_secs(wait), &mut tell))?;
             answer(if json { page(&report) } else { report.to_string() })?;
             if report.votes { Ok(()) } else { Err(CommandError::NotYet("it does not vote in the epoch yet")) }
         }
-        Command::Leave(WatchArguments { config, wait, json, overrides }) => {
-            let config = Config::read(&config, overrides)?;
+        Command::Leave(WatchArguments { config, wait, json }) => {
+            let config = config.read()?;
             let report = runtime()?.block_on(leave::leave(&config, Duration::from_secs(wait), &mut tell))?;
             answer(if json { page(&report) } else { report.to_string() })?;
             if report.may_stop { Ok(()) } else { Err(CommandError::NotYet("the node must run on")) }
@@ -199,7 +198,7 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
             rpc_urls: arguments.rpc_urls,
             chain_id,
             contract,
-            finality: arguments.finality.0,
+            finality: arguments.finality,
         }),
         _ => None,
     };

@@ -18,4 +18,4 @@ mod signals;
 
 pub use clock::Clock;
 pub use error_kind::ErrorKind;
-pub use signals::stop_signal;
+pub use signals::{stop_signal, until_stopped};

@@ -22,3 +22,12 @@ pub fn stop_signal() -> io::Result<watch::Receiver<bool>> {
     });
     Ok(stopped)
 }
+
+/// Does `work` until it ends, `stop` turns true, or nobody can turn it any more.
+pub async fn until_stopped(mut stop: watch::Receiver<bool>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = work => {}
+    }
+}

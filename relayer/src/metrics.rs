@@ -13,12 +13,12 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use fastpay_ethereum::Inclusion;
 use fastpay_program::http::ConnectionLimits;
-use fastpay_telemetry::Tracer;
+use fastpay_telemetry::{Tracer, metrics};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -48,115 +48,63 @@ pub struct Tick {
     pub under_way: usize,
 }
 
-/// All metrics.
-#[derive(Debug, Default)]
-pub struct Metrics {
-    registry: Registry,
-    /// Transactions that were sent for the first time.
-    pub submitted: Counter,
-    /// Final transactions that reverted.
-    pub reverted: Counter,
-    /// Transactions that no Ethereum node accepted.
-    pub taken_apart: Counter,
-    gas_used: Counter,
-    gas_cost: Counter<f64, AtomicU64>,
-    gas_balance: Gauge<f64, AtomicU64>,
-    redeemed: Counter,
-    redeemed_by_others: Counter,
-    displaced: Counter,
-    executed: Counter,
-    given_up: Counter,
-    failed_alone: Counter,
-    not_served: Counter,
-    below_cost: Counter,
-    invalid: Counter,
-    unlock_requested: Counter,
-    unlock_upheld: Counter,
-    unlock_voided: Counter,
-    spans_exported: Counter,
-    spans_dropped: Counter,
-    waiting: Gauge,
-    parked: Gauge,
-    queued: Gauge,
-    in_flight: Gauge,
-    silent_shards: Gauge,
-    oldest_waiting: Gauge,
-    oldest_overdue: Gauge,
-    contract_paused: Gauge,
-    unlock_open: Gauge,
-    unlock_overdue: Gauge,
-    unlock_budget: Gauge<f64, AtomicU64>,
-    round_timestamp: Gauge,
+metrics! {
+    /// All metrics.
+    #[derive(Debug, Default)]
+    pub struct Metrics {
+        pub submitted: Counter = plain("submitted", "Transactions submitted"),
+        pub reverted: Counter = plain("reverted", "Final transactions that reverted"),
+        pub taken_apart: Counter = plain("taken_apart", "Transactions that no Ethereum node would take"),
+        gas_used: Counter = plain("gas_used", "Gas of final transactions"),
+        redeemed: Counter = plain("redeemed", "Redemptions brought to a final block"),
+        redeemed_by_others: Counter = plain("redeemed_by_others", "Redemptions that somebody else brought"),
+        displaced: Counter = plain("displaced", "Redemptions never paid because another order took their number"),
+        executed: Counter = plain("executed", "Queued redemptions brought to a final block"),
+        given_up: Counter = plain("given_up", "Redemptions that failed too often before they were sent"),
+        failed_alone: Counter =
+            plain("failed_alone", "Redemptions left to their owners after their own transaction failed"),
+        not_served: Counter = plain("not_served", "Redemptions left to others for their asset"),
+        below_cost: Counter = plain("below_cost", "Redemptions left to others for the gas"),
+        invalid: Counter = plain("invalid", "Entries of redemption logs that are no valid certificates"),
+        unlock_requested: Counter = plain("unlock_requested", "Requests to unlock an account brought to a final block"),
+        unlock_upheld: Counter = plain("unlock_upheld", "Numbers upheld in a final block"),
+        unlock_voided: Counter = plain("unlock_voided", "Numbers voided in a final block"),
+        spans_exported: Counter = plain("spans_exported", "Spans that the collector took"),
+        spans_dropped: Counter = plain("spans_dropped", "Spans that the collector did not take in time"),
+        waiting: Gauge = plain("waiting", "Redemptions that wait to be submitted"),
+        parked: Gauge = plain("parked", "Redemptions left out for a while because they failed"),
+        queued: Gauge = plain("queued", "Redemptions in the contract's queue"),
+        in_flight: Gauge = plain("in_flight", "Transactions that are not final"),
+        silent_shards: Gauge = plain("silent_shards", "Shards that did not answer in the last round"),
+        unlock_open: Gauge = plain("unlock_open", "Numbers that their owners asked to unlock and that are undecided"),
+        contract_paused: Gauge = plain("contract_paused", "1 where the contract is paused"),
+        oldest_waiting: Gauge =
+            seconds("oldest_waiting", "How long the oldest redemption that is not in the queue has waited"),
+        oldest_overdue: Gauge =
+            seconds("oldest_overdue", "For how long the oldest redemption in the queue has been due"),
+        unlock_overdue: Gauge = seconds(
+            "unlock_overdue",
+            "For how long the oldest number that this relayer requested could have been voided by a quorum"
+        ),
+        round_timestamp: Gauge = seconds("round_timestamp", "When the last round ended"),
+        gas_balance: Gauge<f64, AtomicU64> = ether("gas_balance", "What the gas key has"),
+        unlock_budget: Gauge<f64, AtomicU64> = ether("unlock_budget", "What may still be spent today on unlocking"),
+        gas_cost: Counter<f64, AtomicU64> = ether("gas_cost", "What final transactions cost"),
+        ..
+        registry: Registry,
+    }
 }
 
 impl Metrics {
     /// Metrics at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut metrics = Self { registry: Registry::with_prefix("fastpay_relayer"), ..Self::default() };
+        let mut registry = Registry::with_prefix("fastpay_relayer");
+        registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        let metrics = Self::registered(&mut registry);
         // Unknown until a node has answered.
         metrics.gas_balance.set(f64::NAN);
-        let registry = &mut metrics.registry;
-        registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        for (name, help, counter) in [
-            ("submitted", "Transactions submitted", &metrics.submitted),
-            ("reverted", "Final transactions that reverted", &metrics.reverted),
-            ("taken_apart", "Transactions that no Ethereum node would take", &metrics.taken_apart),
-            ("gas_used", "Gas of final transactions", &metrics.gas_used),
-            ("redeemed", "Redemptions brought to a final block", &metrics.redeemed),
-            ("redeemed_by_others", "Redemptions that somebody else brought", &metrics.redeemed_by_others),
-            ("displaced", "Redemptions never paid because another order took their number", &metrics.displaced),
-            ("executed", "Queued redemptions brought to a final block", &metrics.executed),
-            ("given_up", "Redemptions that failed too often before they were sent", &metrics.given_up),
-            (
-                "failed_alone",
-                "Redemptions left to their owners after their own transaction failed",
-                &metrics.failed_alone,
-            ),
-            ("not_served", "Redemptions left to others for their asset", &metrics.not_served),
-            ("below_cost", "Redemptions left to others for the gas", &metrics.below_cost),
-            ("invalid", "Entries of redemption logs that are no valid certificates", &metrics.invalid),
-            ("unlock_requested", "Requests to unlock an account brought to a final block", &metrics.unlock_requested),
-            ("unlock_upheld", "Numbers upheld in a final block", &metrics.unlock_upheld),
-            ("unlock_voided", "Numbers voided in a final block", &metrics.unlock_voided),
-            ("spans_exported", "Spans that the collector took", &metrics.spans_exported),
-            ("spans_dropped", "Spans that the collector did not take in time", &metrics.spans_dropped),
-        ] {
-            registry.register(name, help, counter.clone());
-        }
-        for (name, help, gauge) in [
-            ("waiting", "Redemptions that wait to be submitted", &metrics.waiting),
-            ("parked", "Redemptions left out for a while because they failed", &metrics.parked),
-            ("queued", "Redemptions in the contract's queue", &metrics.queued),
-            ("in_flight", "Transactions that are not final", &metrics.in_flight),
-            ("silent_shards", "Shards that did not answer in the last round", &metrics.silent_shards),
-            ("unlock_open", "Numbers that their owners asked to unlock and that are undecided", &metrics.unlock_open),
-            ("contract_paused", "1 where the contract is paused", &metrics.contract_paused),
-        ] {
-            registry.register(name, help, gauge.clone());
-        }
-        for (name, help, gauge) in [
-            (
-                "oldest_waiting",
-                "How long the oldest redemption that is not in the queue has waited",
-                &metrics.oldest_waiting,
-            ),
-            ("oldest_overdue", "For how long the oldest redemption in the queue has been due", &metrics.oldest_overdue),
-            (
-                "unlock_overdue",
-                "For how long the oldest number that this relayer requested could have been voided by a quorum",
-                &metrics.unlock_overdue,
-            ),
-            ("round_timestamp", "When the last round ended", &metrics.round_timestamp),
-        ] {
-            registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
-        }
-        let ether = || Unit::Other("ether".into());
-        registry.register_with_unit("gas_balance", "What the gas key has", ether(), metrics.gas_balance.clone());
-        let budget = metrics.unlock_budget.clone();
-        registry.register_with_unit("unlock_budget", "What may still be spent today on unlocking", ether(), budget);
-        registry.register_with_unit("gas_cost", "What final transactions cost", ether(), metrics.gas_cost.clone());
-        metrics
+        Self { registry, ..metrics }
     }
 
     /// Sets the results of a round that ended at `now_ms`.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fastpay_core::Digest;
 use fastpay_ethereum::{Primary, PrimaryError, RANGE_BLOCKS_DEFAULT};
+use fastpay_program::until_stopped;
 use tokio::sync::watch;
 
 use crate::authority::metrics::Metrics;
@@ -45,12 +46,8 @@ impl Announcements {
     }
 
     /// Runs until `stop` turns true.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => {}
-            () = self.watch() => {}
-        }
+    pub async fn run(mut self, stop: watch::Receiver<bool>) {
+        until_stopped(stop, self.watch()).await;
     }
 
     async fn watch(&mut self) {

@@ -64,7 +64,7 @@ pub struct Config {
     /// Encrypts the shards' ports, and the HTTP port if `http` is set in it.
     pub tls: Option<TlsFiles>,
     /// Whether the HTTP API finds transfers by digest and deposits by index.
-    #[serde(default = "index")]
+    #[serde(default = "on")]
     pub index: bool,
     /// The archive of certified checkpoints, which the authority makes with its peers. Without it, it makes none.
     pub archive: Option<ArchiveSettings>,
@@ -92,7 +92,7 @@ pub struct ArchiveSettings {
     pub orders_max: usize,
     /// Whether checkpoints are made and uploaded only while no other thread needs the core. If all cores are always
     /// busy, none comes about.
-    #[serde(default = "idle")]
+    #[serde(default = "on")]
     pub idle: bool,
     /// How often peers are asked, and how long they are waited for.
     #[serde(skip)]
@@ -124,7 +124,7 @@ fn orders_max() -> usize {
     certification::ORDERS_MAX
 }
 
-fn idle() -> bool {
+fn on() -> bool {
     true
 }
 
@@ -157,10 +157,6 @@ impl Default for Limits {
             address_journal_bytes_per_day: ADDRESS_JOURNAL_BYTES_PER_DAY,
         }
     }
-}
-
-fn index() -> bool {
-    true
 }
 
 fn accounts_in_memory() -> usize {

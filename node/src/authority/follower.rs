@@ -18,7 +18,7 @@ use fastpay_core::TransactionIndex;
 use fastpay_ethereum::{
     Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT,
 };
-use fastpay_program::files;
+use fastpay_program::{files, until_stopped};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -131,12 +131,8 @@ impl Follower {
     }
 
     /// Runs until `stop` turns true, or the follower stops with an alarm.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => {}
-            () = self.follow() => {}
-        }
+    pub async fn run(mut self, stop: watch::Receiver<bool>) {
+        until_stopped(stop, self.follow()).await;
     }
 
     async fn follow(&mut self) {

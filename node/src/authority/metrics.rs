@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{Asset, AssetTotals, AuthorityName, Balance, Epoch, JournalPosition, Shard, ShardLedger, Vote};
 use fastpay_rpc::Refusal;
-use fastpay_telemetry::Tracer;
+use fastpay_telemetry::{Tracer, metrics};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
 use crate::authority::handover::JoinWait;
 use crate::authority::index::Index;
@@ -26,42 +26,43 @@ const ASSETS_SHOWN_MAX: usize = 32;
 type Labels = [(&'static str, String); 1];
 type Timestamps = Family<Labels, Gauge>;
 
-/// The metrics of one shard, and its tracer.
-#[derive(Debug)]
-pub struct ShardMetrics {
-    /// The tracer that takes spans.
-    pub tracer: Tracer,
-    /// Commands that wait in the queue.
-    pub queued: Gauge,
-    /// Votes given, repeated ones included.
-    pub votes: Counter,
-    /// Certificates answered as confirmed, repeated ones included.
-    pub confirmed: Counter,
-    /// Requests refused by the rules.
-    pub refused: Counter,
-    /// Orders and certificates that were not valid.
-    pub invalid: Counter,
-    /// Votes of this authority in certificates that it does not remember.
-    pub forgotten_votes: Counter,
-    /// Numbers that the contract voided and that are executed here.
-    pub voided_executed: Counter,
-    /// How many requests were verified and committed together.
-    pub batch_requests: Histogram,
-    records: Counter,
-    commit_seconds: Histogram,
-    checkpoint_pause_seconds: Histogram,
-    accounts_in_memory: Gauge,
-    journal_bytes: Gauge,
-    synchronized: Gauge,
-    /// Times that a sibling acknowledged nothing for too long, so its credits were sent again.
-    pub credit_redeliveries: Counter,
-    credits_in_flight: Gauge,
-    redemptions: Gauge,
-    checkpoint_timestamp: Gauge,
-    peer_vote_timestamp: Timestamps,
-    disk_free: Gauge,
-    disk_reserve: Gauge,
-    locks_refused: LocksRefused,
+metrics! {
+    /// The metrics of one shard, and its tracer.
+    #[derive(Debug)]
+    pub struct ShardMetrics {
+        pub queued: Gauge = plain("queued", "Commands that wait"),
+        // Repeated ones are included, in the next one, too.
+        pub votes: Counter = plain("votes", "Votes given"),
+        pub confirmed: Counter = plain("confirmed", "Certificates confirmed"),
+        pub refused: Counter = plain("refused", "Requests refused by the rules"),
+        pub invalid: Counter = plain("invalid", "Orders and certificates that were not valid"),
+        pub forgotten_votes: Counter =
+            plain("forgotten_votes", "Votes of this authority in certificates that it does not remember"),
+        pub voided_executed: Counter =
+            plain("voided_executed", "Numbers that the contract voided and that are executed here"),
+        pub batch_requests: Histogram = plain("batch_requests", "Requests that were served together", 1.0, 12),
+        records: Counter = plain("records", "Records committed to the journal"),
+        commit_seconds: Histogram = seconds("commit", "Write and sync of a batch", 50e-6, 14),
+        checkpoint_pause_seconds: Histogram =
+            seconds("checkpoint_pause", "How long a checkpoint held up commands", 50e-6, 18),
+        accounts_in_memory: Gauge = plain("accounts_in_memory", "Accounts in memory"),
+        journal_bytes: Gauge = bytes("journal", "Length of the journal"),
+        synchronized: Gauge = plain("synchronized", "The index of the newest deposit applied"),
+        credits_in_flight: Gauge = plain("credits_in_flight", "Credits on their way to other shards"),
+        pub credit_redeliveries: Counter = plain(
+            "credit_redeliveries",
+            "Times that another shard acknowledged nothing for a second, and its credits were handed over again"
+        ),
+        redemptions: Gauge = plain("redemptions", "Redemption certificates confirmed"),
+        checkpoint_timestamp: Gauge = seconds("checkpoint_timestamp", "When a checkpoint was last on disk"),
+        disk_free: Gauge = bytes("disk_free", "Free where the journal is"),
+        disk_reserve: Gauge = bytes("disk_reserve", "Below this, no new order is voted for"),
+        ..
+        /// The tracer that takes spans.
+        pub tracer: Tracer,
+        peer_vote_timestamp: Timestamps,
+        locks_refused: LocksRefused,
+    }
 }
 
 /// New locks refused for lack of room, by reason.
@@ -130,40 +131,32 @@ impl ShardMetrics {
     }
 }
 
-/// The metrics of the network.
-#[derive(Debug)]
-pub struct NetworkMetrics {
-    /// Open connections.
-    pub connections: Gauge,
-    /// Connections closed at once because there were too many.
-    pub connections_refused: Counter,
-    /// Requests that do not follow the schema.
-    pub malformed: Counter,
-    /// Requests refused because a shard's queue was full.
-    pub busy: Counter,
+metrics! {
+    /// The metrics of the network.
+    #[derive(Debug, Default)]
+    pub struct NetworkMetrics {
+        pub connections: Gauge = plain("connections", "Open connections"),
+        pub connections_refused: Counter = plain("connections_refused", "Connections above the bound"),
+        pub malformed: Counter = plain("malformed", "Requests that are not what the schema says"),
+        pub busy: Counter = plain("busy", "Requests refused because a queue was full"),
+    }
 }
 
-/// The metrics of the follower.
-#[derive(Debug)]
-pub struct FollowerMetrics {
-    /// The newest finalized block that was read whole.
-    pub block: Gauge,
-    /// The newest finalized block.
-    pub final_block: Gauge,
-    /// When the Primary last answered, in seconds since 1970.
-    pub polled_timestamp: Gauge,
-    /// The index of the newest deposit handed to the shards.
-    pub deposits: Gauge,
-    /// Failures after which it tries again.
-    pub retries: Counter,
-    /// Impossible answers after which it read again.
-    pub rereads: Counter,
-    /// 1 while it reads again after an impossible answer.
-    pub rereading: Gauge,
-    /// 1 if it stopped after impossible answers.
-    pub alarm: Gauge,
-    /// When the contract last recorded the committee's sign of life, in seconds since 1970.
-    pub sign_of_life: Gauge,
+metrics! {
+    /// The metrics of the follower.
+    #[derive(Debug, Default)]
+    pub struct FollowerMetrics {
+        pub block: Gauge = plain("follower_block", "The newest finalized block that was read"),
+        pub final_block: Gauge = plain("follower_final_block", "The newest finalized block"),
+        pub polled_timestamp: Gauge = seconds("follower_polled_timestamp", "When the Primary last answered"),
+        pub deposits: Gauge = plain("follower_deposits", "The index of the newest deposit"),
+        pub retries: Counter = plain("follower_retries", "Failures that were retried"),
+        pub rereads: Counter = plain("follower_rereads", "Inconsistent answers that were read again"),
+        pub rereading: Gauge = plain("follower_rereading", "1 while an inconsistent answer is read again"),
+        pub alarm: Gauge = plain("follower_alarm", "1 where the follower has stopped"),
+        pub sign_of_life: Gauge =
+            plain("committee_sign_of_life_timestamp_seconds", "Its last heartbeat or installation"),
+    }
 }
 
 impl FollowerMetrics {
@@ -174,14 +167,14 @@ impl FollowerMetrics {
     }
 }
 
-/// The metrics of peer synchronization.
-#[derive(Debug, Default)]
-pub struct PeerMetrics {
-    /// Certificates that a peer supplied and that are confirmed here.
-    pub certificates: Counter,
-    /// Times that a peer was left alone for a while, because it lied, stalled, or returned less than it listed.
-    pub left: Counter,
-    behind: Family<[(&'static str, String); 2], Gauge>,
+metrics! {
+    /// The metrics of peer synchronization.
+    #[derive(Debug, Default)]
+    pub struct PeerMetrics {
+        pub certificates: Counter = plain("peer_certificates", "Certificates that a peer supplied"),
+        pub left: Counter = plain("peers_left", "Times that a peer was left for a while"),
+        behind: Family<[(&'static str, String); 2], Gauge> = bytes("peer_log_behind", "Of a peer's log, not read yet"),
+    }
 }
 
 impl PeerMetrics {
@@ -192,22 +185,29 @@ impl PeerMetrics {
     }
 }
 
-/// The metrics of the archive of certified checkpoints.
-#[derive(Debug, Default)]
-pub struct CertificationMetrics {
-    /// Failures to propose, sign, certify or archive a checkpoint.
-    pub failures: Counter,
-    /// Times that a peer's archive was left alone for a while, because the peer lied, stalled, or sent too much.
-    pub peers_left: Counter,
-    /// Failures to upload the archive into its store, or to read it back.
-    pub store_failures: Counter,
-    /// The bytes that are lacking on the disk for the next checkpoint, beside the reserve of the journals.
-    pub room_lacking: Gauge,
-    stored_number: Gauge,
-    skipped_numbers: Gauge,
-    number: Gauge,
-    timestamp: Gauge,
-    due_timestamp: Gauge,
+metrics! {
+    /// The metrics of the archive of certified checkpoints.
+    #[derive(Debug, Default)]
+    pub struct CertificationMetrics {
+        number: Gauge = plain("certified_checkpoint_number", "The newest certified checkpoint in the archive"),
+        timestamp: Gauge =
+            seconds("certified_checkpoint_timestamp", "When the newest certified checkpoint was archived; 0 for none"),
+        due_timestamp: Gauge =
+            seconds("certified_checkpoint_due_timestamp", "When the next checkpoint is due; 0 without an archive"),
+        pub failures: Counter =
+            plain("certified_checkpoint_failures", "Failures to sign, certify or archive a checkpoint"),
+        pub peers_left: Counter = plain("archive_peers_left", "Times that a peer's archive was left for a while"),
+        pub store_failures: Counter =
+            plain("archive_store_failures", "Failures to upload the archive, or to read it back"),
+        pub room_lacking: Gauge = bytes(
+            "archive_room_lacking",
+            "What is lacking on the disk for the next checkpoint, beside the reserve of the journals"
+        ),
+        stored_number: Gauge =
+            plain("archive_store_number", "The newest checkpoint in the archive's store; 0 without one"),
+        skipped_numbers: Gauge =
+            plain("archive_skipped_numbers", "Skipped checkpoints whose files are still to be fetched"),
+    }
 }
 
 impl CertificationMetrics {
@@ -229,16 +229,20 @@ impl CertificationMetrics {
     }
 }
 
-/// Metrics of the hand-over from an epoch that has ended.
-#[derive(Debug, Default)]
-pub struct HandoverMetrics {
-    /// Times that a peer was not asked for its Closing for a while, because it lied, stalled, or sent too much.
-    pub peers_left: Counter,
-    closings: Gauge,
-    join_closings_missing: Gauge,
-    join_certificates_missing: Gauge,
-    /// The epoch that this authority joins, and what it waits for.
-    join: Mutex<Option<(Epoch, JoinWait)>>,
+metrics! {
+    /// Metrics of the hand-over from an epoch that has ended.
+    #[derive(Debug, Default)]
+    pub struct HandoverMetrics {
+        closings: Gauge = plain("closings", "Members whose Closing of the newest epoch that has ended is here"),
+        pub peers_left: Counter =
+            plain("closing_peers_left", "Times that a peer was not asked for its Closing for a while"),
+        join_closings_missing: Gauge = plain("join_closings_missing", "Closings that are missing for the join"),
+        join_certificates_missing: Gauge =
+            plain("join_certificates_missing", "Certificates that are missing for the join"),
+        ..
+        /// The epoch that this authority joins, and what it waits for.
+        join: Mutex<Option<(Epoch, JoinWait)>>,
+    }
 }
 
 impl HandoverMetrics {
@@ -268,27 +272,41 @@ impl HandoverMetrics {
     }
 }
 
-/// The state of the authority, read when metrics are requested.
-#[derive(Debug, Default)]
-pub struct AuthorityMetrics {
-    ready: Gauge,
-    epoch: Gauge,
-    voting: Gauge,
-    restored: Gauge,
-    joining: Gauge,
-    peer_vote_timestamp: Timestamps,
-    tls_end_timestamp: Gauge,
-    index_behind: Gauge,
-    index_failed: Gauge,
-    redemptions_waiting: Gauge,
-    announcements_open: Gauge,
-    announcement_installable_timestamp: Gauge,
-    redemption_waiting_timestamp: Gauge,
-    assets_imbalanced: Gauge,
-    asset_deposited: Amounts,
-    asset_held: Amounts,
-    asset_in_flight: Amounts,
-    asset_redeemed: Amounts,
+metrics! {
+    /// The state of the authority, read when metrics are requested.
+    #[derive(Debug, Default)]
+    pub struct AuthorityMetrics {
+        ready: Gauge = plain("ready", "1 where it has read the Primary up to its final head"),
+        epoch: Gauge = plain("epoch", "The epoch of the current committee"),
+        voting: Gauge = plain("voting", "1 where the authority votes in the current epoch"),
+        restored: Gauge = plain("restored", "1 where its data folder is marked as an older copy"),
+        joining: Gauge = plain("joining", "1 where the authority joins the current epoch before it votes"),
+        peer_vote_timestamp: Timestamps = seconds(
+            "peer_vote_timestamp",
+            "When a certificate with a vote of this member was last seen; 0 for not since the start"
+        ),
+        tls_end_timestamp: Gauge = seconds(
+            "tls_end_timestamp",
+            "When the certificate that is served ends, the earliest of its chain; 0 without TLS"
+        ),
+        index_behind: Gauge = bytes("index_behind", "Of the journals, not in the index yet"),
+        index_failed: Gauge = plain("index_failed", "1 where the index has stopped to follow"),
+        redemptions_waiting: Gauge =
+            plain("redemptions_waiting", "Redemptions confirmed here that the contract has not taken"),
+        redemption_waiting_timestamp: Gauge = seconds(
+            "redemption_waiting_timestamp",
+            "When the one of them that has waited longest was first seen; 0 for none"
+        ),
+        announcements_open: Gauge =
+            plain("announcements_open", "Announced committees that can be installed, now or later"),
+        announcement_installable_timestamp: Gauge =
+            seconds("announcement_installable_timestamp", "When the first of them can be installed; 0 for none"),
+        assets_imbalanced: Gauge = plain("assets_imbalanced", "Sums of assets in shards that do not add up"),
+        asset_deposited: Amounts = plain("asset_deposited", "Deposits credited, in base units"),
+        asset_held: Amounts = plain("asset_held", "Balances of accounts, in base units"),
+        asset_in_flight: Amounts = plain("asset_in_flight", "Credits between shards, in base units"),
+        asset_redeemed: Amounts = plain("asset_redeemed", "Redemptions confirmed, in base units"),
+    }
 }
 
 /// Amounts in an asset's smallest unit, rounded to 53 bits: for graphs, not for accounting.
@@ -416,20 +434,12 @@ impl Metrics {
         let mut registry = Registry::with_prefix("fastpay");
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The program", build);
-        let authority = authority(&mut registry);
-        let network = Arc::new(network(&mut registry));
-        let follower = Arc::new(follower(&mut registry));
-        let peers = Arc::new(peers(&mut registry));
-        let certification = Arc::new(certification(&mut registry));
-        let handover = Arc::new(HandoverMetrics::default());
-        let closings = handover.closings.clone();
-        registry.register("closings", "Members whose Closing of the newest epoch that has ended is here", closings);
-        let left = handover.peers_left.clone();
-        registry.register("closing_peers_left", "Times that a peer was not asked for its Closing for a while", left);
-        let missing = handover.join_closings_missing.clone();
-        registry.register("join_closings_missing", "Closings that are missing for the join", missing);
-        let missing = handover.join_certificates_missing.clone();
-        registry.register("join_certificates_missing", "Certificates that are missing for the join", missing);
+        let authority = AuthorityMetrics::registered(&mut registry);
+        let network = Arc::new(NetworkMetrics::registered(&mut registry));
+        let follower = Arc::new(FollowerMetrics::registered(&mut registry));
+        let peers = Arc::new(PeerMetrics::registered(&mut registry));
+        let certification = Arc::new(CertificationMetrics::registered(&mut registry));
+        let handover = Arc::new(HandoverMetrics::registered(&mut registry));
         let pruning = Arc::new(PruningMetrics::registered(&mut registry));
         let shards = 0..shards;
         let shards = shards
@@ -467,208 +477,17 @@ impl Metrics {
     }
 }
 
-fn authority(registry: &mut Registry) -> AuthorityMetrics {
-    let metrics = AuthorityMetrics::default();
-    registry.register("ready", "1 where it has read the Primary up to its final head", metrics.ready.clone());
-    registry.register("epoch", "The epoch of the current committee", metrics.epoch.clone());
-    registry.register("voting", "1 where the authority votes in the current epoch", metrics.voting.clone());
-    registry.register("restored", "1 where its data folder is marked as an older copy", metrics.restored.clone());
-    registry.register(
-        "joining",
-        "1 where the authority joins the current epoch before it votes",
-        metrics.joining.clone(),
-    );
-    registry.register_with_unit(
-        "peer_vote_timestamp",
-        "When a certificate with a vote of this member was last seen; 0 for not since the start",
-        Unit::Seconds,
-        metrics.peer_vote_timestamp.clone(),
-    );
-    registry.register_with_unit(
-        "tls_end_timestamp",
-        "When the certificate that is served ends, the earliest of its chain; 0 without TLS",
-        Unit::Seconds,
-        metrics.tls_end_timestamp.clone(),
-    );
-    let behind = metrics.index_behind.clone();
-    registry.register_with_unit("index_behind", "Of the journals, not in the index yet", Unit::Bytes, behind);
-    registry.register("index_failed", "1 where the index has stopped to follow", metrics.index_failed.clone());
-    let waiting = metrics.redemptions_waiting.clone();
-    registry.register("redemptions_waiting", "Redemptions confirmed here that the contract has not taken", waiting);
-    registry.register_with_unit(
-        "redemption_waiting_timestamp",
-        "When the one of them that has waited longest was first seen; 0 for none",
-        Unit::Seconds,
-        metrics.redemption_waiting_timestamp.clone(),
-    );
-    let announced = metrics.announcements_open.clone();
-    registry.register("announcements_open", "Announced committees that can be installed, now or later", announced);
-    registry.register_with_unit(
-        "announcement_installable_timestamp",
-        "When the first of them can be installed; 0 for none",
-        Unit::Seconds,
-        metrics.announcement_installable_timestamp.clone(),
-    );
-    let imbalanced = metrics.assets_imbalanced.clone();
-    registry.register("assets_imbalanced", "Sums of assets in shards that do not add up", imbalanced);
-    registry.register("asset_deposited", "Deposits credited, in base units", metrics.asset_deposited.clone());
-    registry.register("asset_held", "Balances of accounts, in base units", metrics.asset_held.clone());
-    registry.register("asset_in_flight", "Credits between shards, in base units", metrics.asset_in_flight.clone());
-    registry.register("asset_redeemed", "Redemptions confirmed, in base units", metrics.asset_redeemed.clone());
-    metrics
-}
-
-fn network(registry: &mut Registry) -> NetworkMetrics {
-    let metrics = NetworkMetrics {
-        connections: Gauge::default(),
-        connections_refused: Counter::default(),
-        malformed: Counter::default(),
-        busy: Counter::default(),
-    };
-    registry.register("connections", "Open connections", metrics.connections.clone());
-    registry.register("connections_refused", "Connections above the bound", metrics.connections_refused.clone());
-    registry.register("malformed", "Requests that are not what the schema says", metrics.malformed.clone());
-    registry.register("busy", "Requests refused because a queue was full", metrics.busy.clone());
-    metrics
-}
-
-fn follower(registry: &mut Registry) -> FollowerMetrics {
-    let metrics = FollowerMetrics {
-        block: Gauge::default(),
-        final_block: Gauge::default(),
-        polled_timestamp: Gauge::default(),
-        deposits: Gauge::default(),
-        retries: Counter::default(),
-        rereads: Counter::default(),
-        rereading: Gauge::default(),
-        alarm: Gauge::default(),
-        sign_of_life: Gauge::default(),
-    };
-    registry.register("follower_block", "The newest finalized block that was read", metrics.block.clone());
-    registry.register("follower_final_block", "The newest finalized block", metrics.final_block.clone());
-    let polled = metrics.polled_timestamp.clone();
-    registry.register_with_unit("follower_polled_timestamp", "When the Primary last answered", Unit::Seconds, polled);
-    registry.register("follower_deposits", "The index of the newest deposit", metrics.deposits.clone());
-    registry.register("follower_retries", "Failures that were retried", metrics.retries.clone());
-    registry.register("follower_rereads", "Inconsistent answers that were read again", metrics.rereads.clone());
-    registry.register("follower_rereading", "1 while an inconsistent answer is read again", metrics.rereading.clone());
-    registry.register("follower_alarm", "1 where the follower has stopped", metrics.alarm.clone());
-    let sign_of_life = metrics.sign_of_life.clone();
-    registry.register("committee_sign_of_life_timestamp_seconds", "Its last heartbeat or installation", sign_of_life);
-    metrics
-}
-
-fn peers(registry: &mut Registry) -> PeerMetrics {
-    let metrics = PeerMetrics::default();
-    let certificates = metrics.certificates.clone();
-    registry.register("peer_certificates", "Certificates that a peer supplied", certificates);
-    registry.register("peers_left", "Times that a peer was left for a while", metrics.left.clone());
-    let behind = metrics.behind.clone();
-    registry.register_with_unit("peer_log_behind", "Of a peer's log, not read yet", Unit::Bytes, behind);
-    metrics
-}
-
-fn certification(registry: &mut Registry) -> CertificationMetrics {
-    let metrics = CertificationMetrics::default();
-    let number = metrics.number.clone();
-    registry.register("certified_checkpoint_number", "The newest certified checkpoint in the archive", number);
-    let archived = metrics.timestamp.clone();
-    let help = "When the newest certified checkpoint was archived; 0 for none";
-    registry.register_with_unit("certified_checkpoint_timestamp", help, Unit::Seconds, archived);
-    let due = metrics.due_timestamp.clone();
-    let help = "When the next checkpoint is due; 0 without an archive";
-    registry.register_with_unit("certified_checkpoint_due_timestamp", help, Unit::Seconds, due);
-    let failures = metrics.failures.clone();
-    registry.register("certified_checkpoint_failures", "Failures to sign, certify or archive a checkpoint", failures);
-    let left = metrics.peers_left.clone();
-    registry.register("archive_peers_left", "Times that a peer's archive was left for a while", left);
-    let failures = metrics.store_failures.clone();
-    registry.register("archive_store_failures", "Failures to upload the archive, or to read it back", failures);
-    let lacking = metrics.room_lacking.clone();
-    let help = "What is lacking on the disk for the next checkpoint, beside the reserve of the journals";
-    registry.register_with_unit("archive_room_lacking", help, Unit::Bytes, lacking);
-    let stored = metrics.stored_number.clone();
-    registry.register("archive_store_number", "The newest checkpoint in the archive's store; 0 without one", stored);
-    let skipped = metrics.skipped_numbers.clone();
-    registry.register("archive_skipped_numbers", "Skipped checkpoints whose files are still to be fetched", skipped);
-    metrics
-}
-
 fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tracer: Tracer) -> ShardMetrics {
     let label = ("shard".into(), id.to_string().into());
     let registry = registry.sub_registry_with_label(label);
-    let metrics = ShardMetrics {
-        tracer,
-        queued: Gauge::default(),
-        votes: Counter::default(),
-        confirmed: Counter::default(),
-        refused: Counter::default(),
-        invalid: Counter::default(),
-        forgotten_votes: Counter::default(),
-        voided_executed: Counter::default(),
-        batch_requests: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
-        records: Counter::default(),
-        commit_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 14)),
-        checkpoint_pause_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 18)),
-        accounts_in_memory: Gauge::default(),
-        journal_bytes: Gauge::default(),
-        synchronized: Gauge::default(),
-        credits_in_flight: Gauge::default(),
-        credit_redeliveries: Counter::default(),
-        redemptions: Gauge::default(),
-        checkpoint_timestamp: Gauge::default(),
-        peer_vote_timestamp: peer_vote_timestamp.clone(),
-        disk_free: Gauge::default(),
-        disk_reserve: Gauge::default(),
-        locks_refused: LocksRefused::default(),
-    };
-    registry.register("queued", "Commands that wait", metrics.queued.clone());
-    registry.register("votes", "Votes given", metrics.votes.clone());
-    registry.register("confirmed", "Certificates confirmed", metrics.confirmed.clone());
-    registry.register("refused", "Requests refused by the rules", metrics.refused.clone());
-    registry.register("invalid", "Orders and certificates that were not valid", metrics.invalid.clone());
-    let forgotten = metrics.forgotten_votes.clone();
-    registry.register(
-        "forgotten_votes",
-        "Votes of this authority in certificates that it does not remember",
-        forgotten,
-    );
-    registry.register(
-        "voided_executed",
-        "Numbers that the contract voided and that are executed here",
-        metrics.voided_executed.clone(),
-    );
-    registry.register("batch_requests", "Requests that were served together", metrics.batch_requests.clone());
-    registry.register("records", "Records committed to the journal", metrics.records.clone());
-    registry.register_with_unit("commit", "Write and sync of a batch", Unit::Seconds, metrics.commit_seconds.clone());
-    let pauses = metrics.checkpoint_pause_seconds.clone();
-    registry.register_with_unit("checkpoint_pause", "How long a checkpoint held up commands", Unit::Seconds, pauses);
-    registry.register("accounts_in_memory", "Accounts in memory", metrics.accounts_in_memory.clone());
-    registry.register_with_unit("journal", "Length of the journal", Unit::Bytes, metrics.journal_bytes.clone());
-    registry.register("synchronized", "The index of the newest deposit applied", metrics.synchronized.clone());
-    registry.register("credits_in_flight", "Credits on their way to other shards", metrics.credits_in_flight.clone());
-    registry.register(
-        "credit_redeliveries",
-        "Times that another shard acknowledged nothing for a second, and its credits were handed over again",
-        metrics.credit_redeliveries.clone(),
-    );
-    registry.register("redemptions", "Redemption certificates confirmed", metrics.redemptions.clone());
-    let checkpoint = metrics.checkpoint_timestamp.clone();
-    registry.register_with_unit(
-        "checkpoint_timestamp",
-        "When a checkpoint was last on disk",
-        Unit::Seconds,
-        checkpoint,
-    );
-    let (free, reserve) = (metrics.disk_free.clone(), metrics.disk_reserve.clone());
-    registry.register_with_unit("disk_free", "Free where the journal is", Unit::Bytes, free);
-    registry.register_with_unit("disk_reserve", "Below this, no new order is voted for", Unit::Bytes, reserve);
-    let LocksRefused { disk, account_budget, address_budget } = &metrics.locks_refused;
+    let metrics = ShardMetrics::registered(registry);
+    let locks_refused = LocksRefused::default();
+    let LocksRefused { disk, account_budget, address_budget } = &locks_refused;
     for (reason, counter) in [("disk", disk), ("account-budget", account_budget), ("address-budget", address_budget)] {
         let registry = registry.sub_registry_with_label(("reason".into(), reason.into()));
         registry.register("locks_refused", "Orders not voted for because there was no room", counter.clone());
     }
-    metrics
+    ShardMetrics { tracer, peer_vote_timestamp: peer_vote_timestamp.clone(), locks_refused, ..metrics }
 }
 
 #[cfg(test)]

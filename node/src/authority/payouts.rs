@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fastpay_core::{Certificate, Domain, Redemption, Transfer};
 use fastpay_ethereum::{BlockHead, Primary, PrimaryError};
-use fastpay_program::files;
+use fastpay_program::{files, until_stopped};
 use fastpay_rpc::json::{self, Decimal, Hex, WaitingRedemption, WaitingRedemptions};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
@@ -91,12 +91,8 @@ impl Payouts {
     }
 
     /// Runs until `stop` turns true.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => {}
-            () = self.compare_for_ever() => {}
-        }
+    pub async fn run(mut self, stop: watch::Receiver<bool>) {
+        until_stopped(stop, self.compare_for_ever()).await;
     }
 
     async fn compare_for_ever(&mut self) {

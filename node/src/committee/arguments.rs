@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fastpay_core::{Digest, Epoch, PrimaryAddress};
-use fastpay_node::authority::config::Overrides;
 use fastpay_node::operator::committee::Terms;
 
-use crate::arguments::SourceArguments;
+use crate::arguments::{ConfigArguments, SourceArguments};
 
 #[derive(Subcommand)]
 pub(crate) enum CommitteeCommand {
@@ -22,9 +21,6 @@ pub(crate) enum CommitteeCommand {
 pub(crate) enum ChangeCommand {
     /// Propose those whose proofs are given as the next committee: write the file that all members sign
     Propose {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// A file with a member's proof, as `committee prove` wrote it. Repeat it for each member
         #[arg(long = "proof", required = true)]
         proofs: Vec<PathBuf>,
@@ -37,7 +33,7 @@ pub(crate) enum ChangeCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
     /// Announce a committee on the contract, with the signatures of a quorum. Anyone may
     Announce {
@@ -55,16 +51,18 @@ pub(crate) enum ChangeCommand {
     },
     /// Endorse an announcement with the guardian's key: it can be installed a day later, not 14 days after the announcement
     Endorse {
-        #[command(flatten)]
-        file: FileArguments,
+        /// The JSON file of the announcement
+        #[arg(long)]
+        announcement: PathBuf,
         #[command(flatten)]
         sending: SendingArguments,
     },
     /// Install a committee whose delay has passed. The first run records that, so that the members can accept; a run with
     /// the acceptances of a quorum begins the epoch. Anyone may. Exit code 11: not installed yet
     Install {
-        #[command(flatten)]
-        file: FileArguments,
+        /// The JSON file of the announcement
+        #[arg(long)]
+        announcement: PathBuf,
         /// A file with a member's acceptance, as `committee accept` wrote it. Repeat it for each member
         #[arg(long = "vote")]
         votes: Vec<PathBuf>,
@@ -73,9 +71,6 @@ pub(crate) enum ChangeCommand {
     },
     /// Show which committees are announced, who has signed and accepted, when each can be installed, and the next step
     Status {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The JSON file of an announcement, which may not be on the contract yet
         #[arg(long)]
         announcement: Option<PathBuf>,
@@ -86,18 +81,15 @@ pub(crate) enum ChangeCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        overrides: Overrides,
+        config: ConfigArguments,
     },
 }
 
 /// What a member signs.
 #[derive(Subcommand)]
 pub(crate) enum SignCommand {
-    /// Prove possession of a key pair. An announcement needs a proof of each member of the next committee
+    /// Prove possession of a key pair, for the chain and contract that the configuration names. An announcement needs a proof of each member of the next committee
     Prove {
-        /// The configuration file, which names the chain and the contract
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The folder of the key pair, as `keygen` created it
         #[arg(long)]
         keys: PathBuf,
@@ -123,9 +115,6 @@ pub(crate) enum SignCommand {
     },
     /// Sign a heartbeat. The heartbeats of a quorum cancel an announced recovery
     Heartbeat {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The number of a recent final block, the same for all members
         #[arg(long)]
         block: u64,
@@ -134,9 +123,6 @@ pub(crate) enum SignCommand {
     },
     /// Sign a vote for a higher deposit cap of an asset
     RaiseCap {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The JSON file of the raise, the same for all members: {"epoch", "asset", "cap", "deadline"}
         #[arg(long)]
         raise: PathBuf,
@@ -145,9 +131,6 @@ pub(crate) enum SignCommand {
     },
     /// Rebuild a checkpoint after a recovery, and sign its adoption if it is the given one
     Adopt {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The digest on which the members agreed, as `fastpay-node recover` shows it
         #[arg(long)]
         checkpoint: Digest,
@@ -159,9 +142,6 @@ pub(crate) enum SignCommand {
     /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running,
     /// and must not have confirmed the redemption
     Release {
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
         /// The JSON file of the redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
         #[arg(long)]
         redemption: PathBuf,
@@ -198,16 +178,6 @@ impl From<TermsArguments> for Terms {
 }
 
 /// The file of an announcement.
-#[derive(Args)]
-pub(crate) struct FileArguments {
-    /// The configuration file
-    #[arg(long, default_value = "authority.toml")]
-    pub(crate) config: PathBuf,
-    /// The JSON file of the announcement
-    #[arg(long)]
-    pub(crate) announcement: PathBuf,
-}
-
 /// The arguments of every command that sends a transaction.
 #[derive(Args)]
 pub(crate) struct SendingArguments {
@@ -225,15 +195,12 @@ pub(crate) struct SendingArguments {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) overrides: Overrides,
+    pub(crate) config: ConfigArguments,
 }
 
 /// An announcement and the proofs of its members.
 #[derive(Args)]
 pub(crate) struct NextArguments {
-    /// The configuration file
-    #[arg(long, default_value = "authority.toml")]
-    pub(crate) config: PathBuf,
     /// The JSON file of the announcement, as `committee propose` wrote it, the same for all members
     #[arg(long)]
     pub(crate) announcement: PathBuf,
@@ -252,5 +219,5 @@ pub(crate) struct SigningArguments {
     #[arg(long)]
     pub(crate) passphrase_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) overrides: Overrides,
+    pub(crate) config: ConfigArguments,
 }

@@ -6,7 +6,6 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use fastpay_client::AuthorityEndpoints;
 use fastpay_core::{AuthorityName, Domain, Genesis, PrimaryAddress};
@@ -201,22 +200,4 @@ fn write_config(request: &Request) -> Result<(), SetupError> {
     let is_new = files::create_public(path, content.as_bytes());
     let is_new = is_new.map_err(|error| SetupError::Io { path: path.clone(), error })?;
     if is_new { Ok(()) } else { Err(SetupError::Exists(path.clone())) }
-}
-
-/// A finality rule as a flag: `finalized`, `safe`, or a number of confirmations.
-#[derive(Clone, Copy, Debug)]
-pub struct FinalityArgument(pub Finality);
-
-impl FromStr for FinalityArgument {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "finalized" => Ok(Self(Finality::Finalized)),
-            "safe" => Ok(Self(Finality::Safe)),
-            number => number
-                .parse()
-                .map(|confirmations| Self(Finality::Confirmations(confirmations)))
-                .map_err(|_| "give finalized, safe, or a number of confirmations".into()),
-        }
-    }
 }

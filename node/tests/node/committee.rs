@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use fastpay_core::{
-    Amount, Announcement, Asset, Authority, AuthorityKeys, AuthorityName, CommitteeError as NotACommittee,
+    Amount, Announcement, Asset, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee,
     ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
 };
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};

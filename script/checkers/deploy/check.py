@@ -193,8 +193,8 @@ def check_dockerfile():
     expect(users and not users[-1].startswith(("0", "root")), "the image runs as root")
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
-    # `.cargo` has the compiler settings of the members.
-    for member in [".cargo", *workspace["members"]]:
+    # `.cargo` has the compiler settings of the members, `contracts/interfaces` what `ethereum` calls.
+    for member in [".cargo", "contracts/interfaces", *workspace["members"]]:
         expect(f"\nCOPY {member} {member}\n" in text, f"Dockerfile: does not copy {member}")
         expect(f"!{member}" in ignored, f"Dockerfile.dockerignore: leaves {member} out")
     rust = re.search(r"^FROM rust:(\d+\.\d+)", text, re.MULTILINE).group(1)

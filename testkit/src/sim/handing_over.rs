@@ -19,7 +19,7 @@ use fastpay_core::{AuthorityKeys, AuthorityName, Committees, Digest, Epoch, Shar
 use fastpay_node::authority::handover::{Closings, Report, ReportError};
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::peer_book::PeerReader;
-use fastpay_node::authority::peer_sync::{OwnShards, PeerSync, PeerSyncTimes};
+use fastpay_node::authority::peer_sync::{Attesters, OwnShards, PeerSync, PeerSyncTimes};
 use fastpay_node::authority::rotation::Rotation;
 use fastpay_node::authority::shard::{Command, HistoryReader, JoinStep, ShardHandle};
 use fastpay_node::authority::voter_status::VoterStatus;
@@ -92,7 +92,8 @@ impl Joiner {
     fn bring(&self, peers: &[AuthorityClient], tasks: &Tasks) -> watch::Sender<bool> {
         let others = (0..).zip(peers).filter(|(number, _)| *number != self.authority);
         let reader = PeerReader::of(others.map(|(_, peer)| peer.clone()).collect());
-        let own = OwnShards::new(self.shards.clone(), self.metrics.network.clone());
+        let attesters = Attesters::over(reader.clone(), self.world.domain, self.rotation.subscribe());
+        let own = OwnShards::new(self.shards.clone(), self.metrics.network.clone(), attesters);
         let (cursors, metrics) = (self.cursors.clone(), self.metrics.peers.clone());
         let sync = PeerSync::over(reader, own, cursors, metrics, PeerSyncTimes::default());
         let (stop, mut stopped) = watch::channel(false);

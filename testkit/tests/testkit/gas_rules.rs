@@ -5,9 +5,13 @@
 
 use alloy::primitives::{Address, B256, Bytes, TxKind, U256, hex, keccak256};
 use alloy::signers::SignerSync;
-use alloy::sol;
 use alloy::sol_types::{SolCall, SolValue};
-use fastpay_ethereum::PrivateKeySigner;
+use fastpay_ethereum::IFastPay::{
+    claimOfCall, depositEtherCall, redeemBatchCall, redeemCall, redemptionBatchVoteDigestCall, redemptionVoteDigestCall,
+};
+use fastpay_ethereum::{
+    AssetCap, ContractAuthority as Authority, ContractRedemption as Redemption, PrivateKeySigner, SafetyParameters,
+};
 use fastpay_testkit::anvil::creation_code;
 use revm::context::result::ExecutionResult;
 use revm::context::{Context, TxEnv};
@@ -15,24 +19,6 @@ use revm::database::{CacheDB, EmptyDB};
 use revm::primitives::hardfork::SpecId;
 use revm::state::{AccountInfo, Bytecode};
 use revm::{ExecuteCommitEvm, MainBuilder, MainContext};
-
-sol! {
-    struct Authority { bytes32 votingKey; address redemptionKey; }
-    struct SafetyParameters {
-        uint32 pauseDuration; uint32 pauseCooldown; uint32 outflowWindow; uint16 outflowShare; uint32 outflowDelay;
-        uint32 votesValidity; uint32 unlockWindow;
-    }
-    struct AssetCap { address asset; uint128 cap; }
-    struct Redemption {
-        bytes32 sender; address recipient; address asset; uint128 amount; uint128 fee; uint64 sequence; bytes32 memo;
-    }
-    function depositEther(bytes32 recipient) external payable;
-    function redeem(Redemption redemption, uint64 epoch, bytes votes) external;
-    function redeemBatch(Redemption[] redemptions, uint64 epoch, bytes votes) external;
-    function redemptionVoteDigest(uint64 epoch, Redemption redemption) external view returns (bytes32);
-    function redemptionBatchVoteDigest(uint64 epoch, Redemption[] redemptions) external view returns (bytes32);
-    function claimOf(address owner, address asset) external view returns (uint256);
-}
 
 const RELAYER: Address = Address::repeat_byte(0x4e);
 const TODAY: SpecId = SpecId::OSAKA;

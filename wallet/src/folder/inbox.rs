@@ -18,6 +18,7 @@ use fastpay_rpc::PaymentName;
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
+use super::json;
 use super::lock::Lock;
 use super::orders::{decode_hex, encode_hex, now_ms};
 
@@ -173,7 +174,7 @@ impl Inbox {
                 break;
             }
             if !is_known(&name)? {
-                payments.extend(read(&self.path(&name))?);
+                payments.extend(json::read(&self.path(&name))?);
             }
         }
         payments.sort_by_key(|received: &ReceivedPayment| received.received_at_ms);
@@ -202,7 +203,7 @@ impl Inbox {
     /// If the file is damaged.
     pub fn certificate(&self, name: &PaymentName) -> Result<Option<Certificate>, FolderError> {
         let path = self.path(name);
-        let stored: Option<ReceivedPayment> = read(&path)?;
+        let stored: Option<ReceivedPayment> = json::read(&path)?;
         stored.and_then(|stored| stored.certificate).map(|encoded| decode_hex(&path, &encoded)).transpose()
     }
 
@@ -211,7 +212,7 @@ impl Inbox {
     /// # Errors
     /// If the file is damaged.
     pub fn deposits(&self) -> Result<Vec<CreditedDeposit>, FolderError> {
-        Ok(read(&self.deposits_path())?.unwrap_or_default())
+        Ok(json::read(&self.deposits_path())?.unwrap_or_default())
     }
 
     fn path(&self, name: &PaymentName) -> PathBuf {
@@ -272,8 +273,8 @@ impl InboxJournal {
     /// # Errors
     /// If a file is damaged.
     pub fn cursors(&self) -> Result<BTreeMap<AuthorityName, Cursor>, FolderError> {
-        let stored: BTreeMap<String, u64> = read(&self.inbox.cursors_path())?.unwrap_or_default();
-        let last: BTreeMap<String, LastRead> = read(&self.inbox.last_read_path())?.unwrap_or_default();
+        let stored: BTreeMap<String, u64> = json::read(&self.inbox.cursors_path())?.unwrap_or_default();
+        let last: BTreeMap<String, LastRead> = json::read(&self.inbox.last_read_path())?.unwrap_or_default();
         let parsed = stored.iter().map(|(name, next)| {
             // A name for another position was stored before the cursor moved.
             let last = last.get(name).filter(|last| last.number.checked_add(1) == Some(*next));
@@ -290,8 +291,8 @@ impl InboxJournal {
     pub fn move_cursors(&self, cursors: &BTreeMap<AuthorityName, Cursor>) -> Result<(), FolderError> {
         let next: BTreeMap<_, _> = cursors.iter().map(|(name, cursor)| (name.to_string(), cursor.next)).collect();
         let last = cursors.iter().filter_map(|(name, cursor)| Some((name.to_string(), LastRead::of(cursor)?)));
-        replace(&self.inbox.last_read_path(), &last.collect::<BTreeMap<_, _>>())?;
-        replace(&self.inbox.cursors_path(), &next)
+        json::replace(&self.inbox.last_read_path(), &last.collect::<BTreeMap<_, _>>())?;
+        json::replace(&self.inbox.cursors_path(), &next)
     }
 
     /// How far the archive of each authority was read.
@@ -300,7 +301,7 @@ impl InboxJournal {
     /// If the file is damaged.
     pub fn archive_cursors(&self) -> Result<BTreeMap<AuthorityName, ArchiveCursor>, FolderError> {
         let path = self.inbox.archived_path();
-        let stored: BTreeMap<String, (u64, u32)> = read(&path)?.unwrap_or_default();
+        let stored: BTreeMap<String, (u64, u32)> = json::read(&path)?.unwrap_or_default();
         let parsed = stored.iter().map(|(name, (checkpoint, entry))| {
             Ok((name.parse()?, ArchiveCursor { checkpoint: *checkpoint, entry: *entry }))
         });
@@ -314,7 +315,7 @@ impl InboxJournal {
     /// If the file cannot be written.
     pub fn move_archive_cursors(&self, cursors: &BTreeMap<AuthorityName, ArchiveCursor>) -> Result<(), FolderError> {
         let stored = cursors.iter().map(|(name, cursor)| (name.to_string(), (cursor.checkpoint, cursor.entry)));
-        replace(&self.inbox.archived_path(), &stored.collect::<BTreeMap<_, _>>())
+        json::replace(&self.inbox.archived_path(), &stored.collect::<BTreeMap<_, _>>())
     }
 
     /// Adds deposits that the committee credited to the account, each once.
@@ -333,7 +334,7 @@ impl InboxJournal {
             return Ok(());
         }
         known.sort_by_key(|deposit| deposit.index);
-        replace(&self.inbox.deposits_path(), &known)
+        json::replace(&self.inbox.deposits_path(), &known)
     }
 
     /// Adds the payments that a certificate makes to the account, each with the certificate. Returns those that are new
@@ -370,23 +371,10 @@ impl InboxJournal {
             let (certificate, archived) = (certificate.clone(), archived.cloned());
             let received = ReceivedPayment { received_at_ms: now_ms(), payment, output, certificate, archived };
             let path = self.inbox.path(&received.name());
-            let content = serde_json::to_vec_pretty(&received).map_err(|error| FolderError::damaged(&path, error))?;
-            if files::create(&path, &content).map_err(|error| FolderError::io(&path, error))? {
+            if json::create(&path, &received)? {
                 added.push(received);
             }
         }
         Ok(added)
     }
-}
-
-fn replace(path: &Path, content: &impl Serialize) -> Result<(), FolderError> {
-    let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(path, error))?;
-    files::replace(path, &content).map_err(|error| FolderError::io(path, error))
-}
-
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {
-    let Some(content) = files::read(path).map_err(|error| FolderError::io(path, error))? else {
-        return Ok(None);
-    };
-    serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(path, error))
 }

@@ -8,6 +8,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
+use super::json;
 
 /// A list that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +36,7 @@ impl Jobs {
     /// # Errors
     /// If the file cannot be read or is damaged.
     pub fn find(&self, name: Digest) -> Result<Option<Job>, FolderError> {
-        let path = self.path(name);
-        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
+        json::read(&self.path(name))
     }
 
     /// Begins a job, or returns it as it was begun before.
@@ -47,10 +44,8 @@ impl Jobs {
     /// # Errors
     /// If the file cannot be written, or is damaged.
     pub fn begin(&self, name: Digest, job: Job) -> Result<Job, FolderError> {
-        let path = self.path(name);
         files::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
-        let content = serde_json::to_vec_pretty(&job).map_err(|error| FolderError::damaged(&path, error))?;
-        files::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
+        json::create(&self.path(name), &job)?;
         Ok(self.find(name)?.unwrap_or(job))
     }
 

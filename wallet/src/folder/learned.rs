@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Folder;
 use super::error::FolderError;
+use super::json;
 
 /// Where members can be reached that the endpoints file does not list, as they say themselves.
 const ENDPOINTS_FILE: &str = "members.json";
@@ -147,18 +148,11 @@ impl Folder {
     }
 
     fn read_learned<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, FolderError> {
-        let path = self.home.join(name);
-        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
+        json::read(&self.home.join(name))
     }
 
     fn write_learned(&self, name: &str, value: &impl Serialize) -> Result<(), FolderError> {
-        let path = self.home.join(name);
-        let content = serde_json::to_vec_pretty(value).map_err(|error| FolderError::damaged(&path, error))?;
-        files::create_folder(&self.home)
-            .and_then(|()| files::replace(&path, &content))
-            .map_err(|error| FolderError::io(&path, error))
+        self.create()?;
+        json::replace(&self.home.join(name), value)
     }
 }

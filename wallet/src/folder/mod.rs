@@ -20,6 +20,7 @@ mod contacts;
 mod error;
 mod inbox;
 mod jobs;
+mod json;
 mod keys;
 mod learned;
 mod lock;

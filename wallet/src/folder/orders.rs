@@ -29,6 +29,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
+use super::json;
 use super::lock::Lock;
 
 /// The state of an order.
@@ -280,17 +281,11 @@ impl Orders {
     }
 
     fn read<T: for<'a> Deserialize<'a>>(&self, sequence: SequenceNumber, kind: &str) -> Result<Option<T>, FolderError> {
-        let path = self.path(sequence, kind);
-        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
+        json::read(&self.path(sequence, kind))
     }
 
     fn write(&self, sequence: SequenceNumber, kind: &str, content: &impl Serialize) -> Result<bool, FolderError> {
-        let path = self.path(sequence, kind);
-        let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(&path, error))?;
-        files::create(&path, &content).map_err(|error| FolderError::io(&path, error))
+        json::create(&self.path(sequence, kind), content)
     }
 
     fn decode<T: BorshDeserialize>(
@@ -385,9 +380,7 @@ impl OrderJournal {
             return Ok(());
         }
         self.orders.write(sequence, &format!("{}.ended", epoch.0), &earlier)?;
-        let path = self.orders.path(sequence, "certificate");
-        let content = serde_json::to_vec_pretty(&stored).map_err(|error| FolderError::damaged(&path, error))?;
-        files::replace(&path, &content).map_err(|error| FolderError::io(&path, error))
+        json::replace(&self.orders.path(sequence, "certificate"), &stored)
     }
 
     /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk before: a settled

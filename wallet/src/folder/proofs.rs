@@ -6,6 +6,7 @@ use fastpay_program::files;
 
 use super::Folder;
 use super::error::FolderError;
+use super::json;
 use crate::audit::Proof;
 
 impl Folder {
@@ -17,10 +18,7 @@ impl Folder {
         let folder = self.home.join("proofs");
         let (authority, account) = (hex::encode(proof.authority.0), hex::encode(proof.account.0));
         let path = folder.join(format!("{authority}-{account}-{}.json", proof.sequence));
-        let content = serde_json::to_vec_pretty(proof).map_err(|error| FolderError::damaged(&path, error))?;
-        files::create_folder(&folder)
-            .and_then(|()| files::create(&path, &content))
-            .map_err(|error| FolderError::io(&path, error))?;
-        Ok(path)
+        files::create_folder(&folder).map_err(|error| FolderError::io(&folder, error))?;
+        json::create(&path, proof).map(|_| path)
     }
 }

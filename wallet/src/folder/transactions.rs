@@ -16,6 +16,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
+use super::json;
 use super::lock::Lock;
 use super::orders::now_ms;
 
@@ -174,8 +175,8 @@ impl Transactions {
     pub fn entry(&self, number: u64) -> Result<TransactionEntry, FolderError> {
         let path = self.path(number, "transaction");
         let Stored { created_at_ms, errand, submission } =
-            read(&path)?.ok_or_else(|| FolderError::damaged(&path, "it vanished"))?;
-        let state = read(&self.path(number, "outcome"))?.unwrap_or(TransactionState::Pending);
+            json::read(&path)?.ok_or_else(|| FolderError::damaged(&path, "it vanished"))?;
+        let state = json::read(&self.path(number, "outcome"))?.unwrap_or(TransactionState::Pending);
         Ok(TransactionEntry { number, created_at_ms, errand, submission, state })
     }
 
@@ -225,7 +226,7 @@ impl TransactionJournal {
         let path = self.transactions.path(entry.number, "transaction");
         let stored =
             Stored { created_at_ms: entry.created_at_ms, errand: entry.errand.clone(), submission: submission.clone() };
-        write(&path, &stored)
+        json::replace(&path, &stored)
     }
 
     /// Notes the outcome of a transaction.
@@ -233,18 +234,6 @@ impl TransactionJournal {
     /// # Errors
     /// If the file cannot be written.
     pub fn finish(&self, number: u64, state: TransactionState) -> Result<(), FolderError> {
-        write(&self.transactions.path(number, "outcome"), &state)
+        json::replace(&self.transactions.path(number, "outcome"), &state)
     }
-}
-
-fn write(path: &Path, value: &impl Serialize) -> Result<(), FolderError> {
-    let content = serde_json::to_vec_pretty(value).map_err(|error| FolderError::damaged(path, error))?;
-    files::replace(path, &content).map_err(|error| FolderError::io(path, error))
-}
-
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {
-    let Some(content) = files::read(path).map_err(|error| FolderError::io(path, error))? else {
-        return Ok(None);
-    };
-    serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(path, error))
 }

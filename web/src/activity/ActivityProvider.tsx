@@ -24,12 +24,6 @@ export function useActivities(...accounts: (AccountId | undefined)[]): readonly 
   return list.filter((one) => accounts.includes(one.account));
 }
 
-/** One activity; undefined if it was dismissed. */
-export function useActivity(id: number | undefined): Activity | undefined {
-  const store = useStore();
-  return useSyncExternalStore(store.subscribe, store.list).find((one) => one.id === id);
-}
-
 /** Functions to start, stop and dismiss an activity. */
 export function useActivityActions(): {
   readonly start: (plan: ActivityPlan) => number;

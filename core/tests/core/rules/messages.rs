@@ -42,7 +42,7 @@ fn good_orders_pass() {
             let order = owner.sign(&test_domain(), transfer);
             let verified = order.clone().verify(&test_domain()).unwrap();
             assert_eq!(verified.digest(), test_domain().transfer_digest(&order.transfer));
-            assert_eq!(verified.into_order(), order);
+            assert_eq!(verified.order(), &order);
         }
     }
 }

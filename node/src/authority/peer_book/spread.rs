@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastpay_client::{Asked, AuthorityClient, ClientOptions};
 use fastpay_core::{MemberEndpoint, SignedEndpoint};
-use fastpay_program::Clock;
+use fastpay_program::{Clock, until_stopped};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -54,12 +54,8 @@ impl Spread {
     }
 
     /// Runs until `stop` turns true.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => {}
-            () = self.spread() => {}
-        }
+    pub async fn run(mut self, stop: watch::Receiver<bool>) {
+        until_stopped(stop, self.spread()).await;
     }
 
     async fn spread(&mut self) {

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, ShardClient};
 use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
-use fastpay_program::Clock;
+use fastpay_program::{Clock, until_stopped};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -157,7 +157,7 @@ impl PeerSync {
     }
 
     /// Runs until `stop` turns true.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self, stop: watch::Receiver<bool>) {
         let (mut peers, sync) = (self.peers.clone(), Arc::new(self));
         let (mut tasks, mut followed) = (JoinSet::new(), Vec::new());
         let follow = async {
@@ -171,11 +171,7 @@ impl PeerSync {
                 while tasks.try_join_next().is_some() {}
             }
         };
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => {}
-            () = follow => {}
-        }
+        until_stopped(stop, follow).await;
         tasks.shutdown().await;
     }
 

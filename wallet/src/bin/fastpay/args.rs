@@ -106,7 +106,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "ID")]
     pub chain_id: Option<u64>,
     /// The block that counts as final: finalized, safe, or a number of confirmations.
-    #[arg(long, default_value = "finalized", value_parser = parse_finality)]
+    #[arg(long, default_value = "finalized")]
     pub finality: Finality,
     /// How often to poll the Ethereum node while waiting, in milliseconds.
     #[arg(long, value_name = "MS")]
@@ -288,7 +288,7 @@ pub struct PayArgs {
     #[arg(long, value_parser = parse_asset)]
     pub asset: Option<AssetName>,
     /// A memo for the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, value_parser = read_memo)]
+    #[arg(long, value_parser = parse_memo)]
     pub memo: Option<Memo>,
     /// Pay everybody on a list: lines of recipient,amount,memo, or a header line that names the columns (recipient,
     /// amount, asset, memo). Repeating the command does not pay the same file twice.
@@ -324,7 +324,7 @@ pub struct RedeemArgs {
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub fee: Option<String>,
     /// A memo: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, default_value = "", value_parser = read_memo)]
+    #[arg(long, default_value = "", value_parser = parse_memo)]
     pub memo: Memo,
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
@@ -453,24 +453,9 @@ fn parse_day(text: &str) -> Result<u64, String> {
     u64::try_from(zoned.timestamp().as_second()).map_err(|_| wrong())
 }
 
-fn parse_finality(text: &str) -> Result<Finality, String> {
-    match text {
-        "finalized" => Ok(Finality::Finalized),
-        "safe" => Ok(Finality::Safe),
-        text => text
-            .parse()
-            .map(Finality::Confirmations)
-            .map_err(|_| "give finalized, safe or a number of confirmations".into()),
-    }
-}
-
 fn outputs_max(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=PAYOUT_OUTPUTS_MAX).contains(count));
     count.ok_or_else(|| format!("give a number from 1 to {PAYOUT_OUTPUTS_MAX}"))
-}
-
-pub fn read_memo(text: &str) -> Result<Memo, String> {
-    parse_memo(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

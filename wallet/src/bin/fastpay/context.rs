@@ -1,5 +1,6 @@
 //! The common start of all commands: the folder, the passphrase, the wallet.
 
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -40,6 +41,25 @@ impl Context {
         };
         let (screen, timeout) = (Screen::new(), Duration::from_secs(timeout.max(1)));
         Ok(Self { folder: Folder::new(home), json, screen, passphrase_file, timeout, traces: OnceLock::new() })
+    }
+
+    /// Asks at the terminal whether to pay what a link or list asks for, unless `yes`.
+    pub fn agree(&self, yes: bool, asking: &str, payments: &str, them: &str) -> Result<(), WalletError> {
+        if yes {
+            return Ok(());
+        }
+        let input = std::io::stdin();
+        if self.json || !input.is_terminal() {
+            return Err(WalletError::Argument(format!(
+                "there is no terminal to confirm the {payments}; give --yes to pay the {asking}. Nothing was signed"
+            )));
+        }
+        self.screen.show(format!("pay {them}? Type yes: "));
+        let mut answer = String::new();
+        if input.lock().read_line(&mut answer).is_err() || answer.trim() != "yes" {
+            return Err(WalletError::Argument(format!("the {asking} was not paid; nothing was signed")));
+        }
+        Ok(())
     }
 
     /// The wallet, telling of its progress.

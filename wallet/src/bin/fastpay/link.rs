@@ -1,18 +1,17 @@
 //! `link`, and how `pay` reads a link: docs/PAYMENT_LINKS.md.
 
-use std::io::{BufRead, IsTerminal};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use fastpay_core::{AccountId, Asset, Memo};
 use fastpay_ethereum::utc;
-use fastpay_wallet::{Intent, Money, PaymentLink, Wallet, WalletError, format_memo};
+use fastpay_wallet::{Intent, Money, PaymentLink, Wallet, WalletError, format_memo, parse_memo};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
 use url::Url;
 
-use crate::args::{AccountArgs, AssetName, PayArgs, parse_asset, read_memo};
+use crate::args::{AccountArgs, AssetName, PayArgs, parse_asset};
 use crate::context::Context;
 use crate::output::Report;
 
@@ -28,7 +27,7 @@ pub struct LinkArgs {
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
     /// The payment's memo: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, value_parser = read_memo)]
+    #[arg(long, value_parser = parse_memo)]
     pub memo: Option<Memo>,
     /// Your name, shown to the payer.
     #[arg(long)]
@@ -190,21 +189,7 @@ async fn agree(
         lines.push(format!("it names the recipient {label:?}, which is not verified"));
     }
     lines.iter().for_each(|line| context.screen.show(format!("{line}\n")));
-    if yes {
-        return Ok(());
-    }
-    let refused = |why: &str| Err(WalletError::Argument(why.into()));
-    let input = std::io::stdin();
-    if context.json || !input.is_terminal() {
-        return refused("there is no terminal to confirm the payment; give --yes to pay the link. Nothing was signed");
-    }
-    context.screen.show("pay it? Type yes: ");
-    let mut answer = String::new();
-    let read = input.lock().read_line(&mut answer);
-    if read.is_err() || answer.trim() != "yes" {
-        return refused("the link was not paid; nothing was signed");
-    }
-    Ok(())
+    context.agree(yes, "link", "payment", "it")
 }
 
 /// In seconds since 1970.

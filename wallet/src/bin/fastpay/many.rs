@@ -2,7 +2,6 @@
 //! and memo. Every line is checked before anything is signed; the outcome of each stands in `FILE.result.csv`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use alloy::primitives::keccak256;
@@ -63,7 +62,9 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
     }
     let result = result_path(file);
     if states.iter().flatten().filter(|page| page.state == OrderState::Settled).count() < plan.pages.len() {
-        agree(context, &summary, args.yes)?;
+        context.screen.show(format!("{}\n", summary.text));
+        // Once, for the whole list.
+        context.agree(args.yes, "list", "payments", "them")?;
         let key = context.unlock(&entry)?;
         wallet.begin_job(name, entry.account, outputs_max)?;
         let screen = context.screen.clone();
@@ -358,24 +359,4 @@ async fn summary(wallet: &Wallet, plan: &Plan, states: &PageStates) -> Summary {
         lines.push(format!("{ordered} of the payments were ordered before and are not repeated"));
     }
     Summary { text: lines.join("\n"), values }
-}
-
-/// Asked once, for the whole list.
-fn agree(context: &Context, summary: &Summary, yes: bool) -> Result<(), WalletError> {
-    context.screen.show(format!("{}\n", summary.text));
-    if yes {
-        return Ok(());
-    }
-    let refused = |why: &str| Err(WalletError::Argument(why.into()));
-    let input = std::io::stdin();
-    if context.json || !input.is_terminal() {
-        return refused("there is no terminal to confirm the payments; give --yes to pay the list. Nothing was signed");
-    }
-    context.screen.show("pay them? Type yes: ");
-    let mut answer = String::new();
-    let read = input.lock().read_line(&mut answer);
-    if read.is_err() || answer.trim() != "yes" {
-        return refused("the list was not paid; nothing was signed");
-    }
-    Ok(())
 }
