@@ -11,7 +11,8 @@
 //! a quorum did, it is in more of the folders than any other one. So what was settled is not taken back for an order that
 //! nobody had seen.
 //!
-//! What the Primary paid or queued is debited whether or not a certificate of it is known, and also behind a gap. Of the
+//! What the Primary paid, or will pay because a sound epoch queued it, is debited whether or not a certificate of it is
+//! known, and also behind a gap. Of the
 //! orders, as many are taken as are covered. There is one largest set of them: what covers one order covers it in a
 //! larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
 
@@ -276,19 +277,19 @@ impl Rebuild<'_> {
         };
         self.reject(slot, LeftOutReason::Rival(digest));
         let effect = match (said.spent, &order.transfer) {
-            (Some(_), _) if said.paid() == Some(digest) => Effect::Paid,
-            (Some(_), Transfer::Redemption(_)) => Effect::None,
+            (Some(_), _) if said.owed(self.since) == Some(digest) => Effect::Paid,
+            (Some(spent), Transfer::Redemption(_)) if spent.digest != digest => Effect::None,
             _ => Effect::Moves,
         };
         Ok(Some(Taken::Order { order: Box::new(order), digest, effect }))
     }
 
-    /// The redemption that the Primary paid or queued under a number.
+    /// The redemption that the Primary has paid under a number, or pays whatever the new committee does.
     fn paid(
         &self,
         slot @ (account, sequence): (AccountId, SequenceNumber),
     ) -> Result<Option<Redemption>, RecoveryError> {
-        let Some(digest) = self.said(slot).paid() else { return Ok(None) };
+        let Some(digest) = self.said(slot).owed(self.since) else { return Ok(None) };
         let certified = self.candidates.get(&slot).and_then(|known| match &known.get(&digest)?.transfer {
             Transfer::Redemption(redemption) => Some(redemption),
             Transfer::Payment(_) | Transfer::Payout(_) => None,
@@ -302,7 +303,7 @@ impl Rebuild<'_> {
     fn reject(&mut self, slot: (AccountId, SequenceNumber), reason: LeftOutReason) {
         let said = self.said(slot);
         for digest in self.candidates.remove(&slot).unwrap_or_default().into_keys() {
-            if said.paid() != Some(digest) {
+            if said.owed(self.since) != Some(digest) {
                 let holds = said.holds(self.since).map(LeftOutReason::Overruled);
                 let reason = if said.is_voided() { LeftOutReason::Voided } else { holds.unwrap_or(reason) };
                 self.leave_out(slot, digest, reason);

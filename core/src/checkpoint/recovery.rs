@@ -7,15 +7,16 @@
 //! The installation comes last, because what the Primary upheld and spent says which order of a number holds until
 //! then; the installation opens the rest again. What it names as out upheld nothing: thieves may have done that.
 //!
-//! Invariant: what the Primary paid or queued is debited, whether or not a certificate is known, and whoever had the
-//! keys. Only that may leave an account owing. An order needs its cover, as everywhere: otherwise whoever hides the
+//! Invariant: what the Primary paid, or will pay because a sound epoch queued it, is debited, whether or not a certificate
+//! is known. Only that may leave an account owing. What was queued with keys that were out is paid only with votes of
+//! the new committee, so it binds nothing: as any order, it needs its certificate and its cover. An order needs its cover, as everywhere: otherwise whoever hides the
 //! certificates that he paid with keeps the money that others spend.
 
 use std::collections::BTreeSet;
 
 use super::application::{Application, SegmentError};
 use super::segment::{PrimaryEvent, PrimaryEventKind};
-use super::state::{CheckpointState, NumberState, Outcome};
+use super::state::{CheckpointState, NumberState, Outcome, Spent};
 use crate::Digest;
 use crate::amount::{Asset, Epoch, SequenceNumber};
 use crate::identity::AccountId;
@@ -31,8 +32,12 @@ pub(super) struct Recovery {
     debited: BTreeSet<(AccountId, Asset)>,
     /// Balances that were debited by orders that the Primary has not paid.
     ordered: BTreeSet<(AccountId, Asset)>,
-    /// Numbers that have another order than the one that the Primary upheld, and the epoch in which it did.
+    /// Numbers that have another order than the one that the Primary upheld or queued, and the epoch in which it did.
     overruled: Vec<(SegmentError, Epoch)>,
+    /// Numbers that are taken because the Primary queued them, without their owners' orders, and in which epoch.
+    undue: Vec<(SegmentError, Epoch)>,
+    /// Balances that were debited by orders that the Primary has queued, and in which epoch.
+    queued: Vec<((AccountId, Asset), Epoch)>,
     /// The newest entry is an installation that may have made the recovery.
     is_over: bool,
 }
@@ -51,6 +56,13 @@ impl NumberState {
         self.spent.map(|spent| spent.digest).filter(|digest| *digest != RELEASED && !self.is_voided())
     }
 
+    /// The same, if the Primary pays it whatever the new committee does: it has paid it, or an epoch before `since`, from
+    /// which on keys were out, has queued it.
+    pub(super) fn owed(&self, since: Epoch) -> Option<Digest> {
+        let is_bound = |spent: &Spent| spent.is_paid || spent.epoch.is_some_and(|epoch| epoch < since);
+        self.paid().filter(|_| self.spent.as_ref().is_some_and(is_bound))
+    }
+
     /// The order that the Primary upheld, and in which epoch.
     pub(super) fn upheld_in(&self) -> Option<(Digest, Epoch)> {
         match self.outcome? {
@@ -63,7 +75,7 @@ impl NumberState {
     /// if the Primary did not say.
     pub(super) fn holds(&self, since: Epoch) -> Option<Digest> {
         let upheld = self.upheld_in().filter(|(_, epoch)| *epoch < since).map(|(digest, _)| digest);
-        self.paid().or(upheld)
+        self.owed(since).or(upheld)
     }
 }
 
@@ -83,18 +95,29 @@ impl Recovery {
     ) -> Result<(), SegmentError> {
         let (account, sequence) = (transfer.sender(), transfer.sequence());
         let overruled = |upheld| SegmentError::Overruled { account, sequence, upheld };
-        match (number.paid(), number.upheld_in()) {
-            (Some(paid), _) if paid != digest => return Err(overruled(paid)),
-            // The installation says later whether keys of that epoch were out.
-            (None, Some((upheld, epoch))) if upheld != digest => self.overruled.push((overruled(upheld), epoch)),
-            _ => {}
+        let (of, spent) = ((account, transfer.asset()), number.paid().and(number.spent));
+        let is_displaced = matches!(transfer, Transfer::Redemption(_)) && number.spent.is_some();
+        // The installation says later whether keys of an epoch were out.
+        match spent {
+            Some(spent) if spent.digest == digest => {
+                match spent.epoch {
+                    _ if spent.is_paid => drop(self.debited.insert(of)),
+                    None => drop(self.ordered.insert(of)),
+                    Some(epoch) => {
+                        self.debited.insert(of);
+                        self.queued.push((of, epoch));
+                    }
+                }
+                return Ok(());
+            }
+            Some(spent) if spent.is_paid => return Err(overruled(spent.digest)),
+            Some(spent) => self.overruled.extend(spent.epoch.map(|epoch| (overruled(spent.digest), epoch))),
+            None => {}
         }
-        let is_paid = number.paid() == Some(digest);
-        let is_displaced = matches!(transfer, Transfer::Redemption(_)) && number.spent.is_some() && !is_paid;
-        if is_paid {
-            self.debited.insert((account, transfer.asset()));
-        } else if !is_displaced {
-            self.ordered.insert((account, transfer.asset()));
+        let upheld = number.upheld_in().filter(|(upheld, _)| *upheld != digest);
+        self.overruled.extend(upheld.map(|(upheld, epoch)| (overruled(upheld), epoch)));
+        if !is_displaced {
+            self.ordered.insert(of);
         }
         Ok(())
     }
@@ -109,7 +132,8 @@ impl Recovery {
         if !self.is_over {
             return Err(SegmentError::NoRecovery);
         }
-        match state.numbers.iter().find(|(_, number)| number.paid().is_some()) {
+        // The installation has opened what was queued with keys that were out.
+        match state.numbers.iter().find(|(_, number)| number.owed(Epoch(u64::MAX)).is_some()) {
             Some(((account, sequence), _)) => Err(SegmentError::NotDebited { account: *account, sequence: *sequence }),
             None => Ok(()),
         }
@@ -131,8 +155,13 @@ impl Application {
         let Some(recovery) = &mut self.recovery else { return Ok(false) };
         let PrimaryEventKind::Installed(installed) = &event.kind else { return Ok(false) };
         recovery.is_over = installed.is_recovery();
-        let is_sound = |(_, epoch): &&(SegmentError, Epoch)| *epoch < installed.compromised_since;
-        match recovery.overruled.iter().find(is_sound) {
+        let is_sound = |epoch: Epoch| epoch < installed.compromised_since;
+        // Where all epochs end, earlier releases debited what was queued, and archives have their segments.
+        let is_unbound = |epoch: Epoch| !is_sound(epoch) && installed.compromised_since > Epoch(0);
+        let needing_cover = recovery.queued.iter().filter(|(_, epoch)| is_unbound(*epoch));
+        recovery.ordered.extend(needing_cover.map(|(of, _)| *of));
+        let overruled = recovery.overruled.iter().find(|(_, epoch)| is_sound(*epoch));
+        match overruled.or_else(|| recovery.undue.iter().find(|(_, epoch)| is_unbound(*epoch))) {
             Some((error, _)) => Err(error.clone()),
             None => Ok(recovery.is_over),
         }
@@ -149,10 +178,15 @@ impl Application {
         let transfer = Transfer::Redemption(redemption.clone());
         let digest = self.domain.transfer_digest(&transfer);
         let number = self.state.numbers.get(&(account, sequence)).copied().unwrap_or_default();
-        if number.paid() != Some(digest) {
-            return Err(SegmentError::NotPaid { account, sequence });
-        }
         let recovery = self.recovery.get_or_insert_default();
+        let not_paid = SegmentError::NotPaid { account, sequence };
+        match number.paid().and(number.spent) {
+            Some(Spent { digest: spent, is_paid: true, .. }) if spent == digest => {}
+            Some(Spent { digest: spent, epoch: Some(epoch), .. }) if spent == digest => {
+                recovery.undue.push((not_paid, epoch));
+            }
+            _ => return Err(not_paid),
+        }
         recovery.debited.insert((account, asset));
         let behind_gap = recovery.behind_gap.filter(|(behind, _)| *behind == account).map(|(_, last)| last);
         let next = self.state.cut.next(&account);

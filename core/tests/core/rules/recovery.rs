@@ -128,7 +128,9 @@ fn certified_orders_count_and_what_the_primary_paid_is_debited_without_one() {
 
 #[test]
 fn a_number_that_was_paid_behind_a_gap_is_debited_at_once_and_stepped_over_later() {
-    let recovered = recover([queued(2, 0, 2, of(&paid(0, 30, 2)))], &[pays(0, 1, 10, 0)]).unwrap();
+    // A sound epoch queued it.
+    let events = [queued(2, 0, 2, of(&paid(0, 30, 2))), installed(3, 1, 1)];
+    let recovered = recover_since(1, events, &[pays(0, 1, 10, 0)], &[]).unwrap();
     let state = state(&recovered);
     assert_eq!((balance(&state, 0).as_deref(), next(&state, 0)), (Some("60"), 1));
     assert_eq!(number(&state, 0, 2).map(|number| number.is_voided()), Some(true));
@@ -140,9 +142,9 @@ fn a_number_that_was_paid_behind_a_gap_is_debited_at_once_and_stepped_over_later
     for state in [state, past] {
         let (held, digest) = (balance(&state, 0), of(&paid(0, 30, 2)));
         assert_eq!(state.unpaid().len(), 1);
-        let is_paid = then(state.clone(), [redeemed(4, 0, 2, digest)]).unwrap();
+        let is_paid = then(state.clone(), [redeemed(5, 0, 2, digest)]).unwrap();
         assert_eq!((balance(&is_paid, 0), is_paid.unpaid().len()), (held.clone(), 0));
-        let is_released = then(state.clone(), [released(4, 0, 2, digest)]).unwrap();
+        let is_released = then(state.clone(), [released(5, 0, 2, digest)]).unwrap();
         let back = state.balances()[&(id(0), Asset::ETHER)].credit(Amount(30));
         assert_eq!((balance(&is_released, 0), is_released.unpaid().len()), (Some(back.to_string()), 0));
     }
@@ -295,6 +297,52 @@ fn what_the_primary_paid_overrules_every_other_order_also_of_an_epoch_whose_keys
         assert!(recovered.segment.entries.contains(&order) && recovered.paid.is_empty());
         assert_eq!(balance(&self::state(&recovered), 0).as_deref(), Some(held));
     }
+}
+
+#[test]
+fn what_stolen_keys_have_queued_is_debited_only_with_its_certificate_and_its_cover() {
+    let (account, sequence) = (id(0), SequenceNumber(0));
+    let (stolen, order, own) = (paid(0, 100, 0), pays(0, 1, 10, 0), redeems(0, 30, 0));
+    // The number has what members executed, or nothing: the new committee votes for no such redemption.
+    for (orders, held, taken) in [(&[order.clone()][..], ["90", "10"], 1), (&[], ["100", ""], 0)] {
+        let recovered = recover([queued(2, 0, 0, of(&stolen))], orders).unwrap();
+        assert!(recovered.paid.is_empty() && recovered.left_out.is_empty());
+        let state = state(&recovered);
+        assert_eq!([0, 1].map(|account| balance(&state, account).unwrap_or_default()), held);
+        assert_eq!((next(&state, 0), state.unpaid().len()), (taken, 0));
+    }
+    // One that its owner ordered waits for the votes of the new committee, if it is covered.
+    let recovered = recover([queued(2, 0, 0, digest(&own))], std::slice::from_ref(&own)).unwrap();
+    let state = state(&recovered);
+    assert_eq!((balance(&state, 0).as_deref(), state.unpaid().len()), (Some("70"), 1));
+    let poor = redeems(1, 40, 0);
+    let recovered = recover([queued(2, 1, 0, digest(&poor))], std::slice::from_ref(&poor)).unwrap();
+    assert_eq!(left_out(&recovered), [(id(1), 0, LeftOutReason::NotCovered(sequence))]);
+    assert_eq!(self::state(&recovered).unpaid().len(), 0);
+    // No segment says otherwise, unless all epochs end: earlier releases debited it then.
+    let segment = |queued: SegmentEntry, entry: &SegmentEntry, since| {
+        let events = [START, installed(2, 1, 1), queued, entry.clone(), installed(4, 2, since)];
+        then(funded(), events)
+    };
+    let refused = segment(queued(3, 0, 0, of(&stolen)), &stolen, 1);
+    assert_eq!(refused, Err(SegmentError::NotPaid { account, sequence }));
+    let refused = segment(queued(3, 1, 0, digest(&poor)), &poor, 1);
+    assert!(matches!(refused, Err(SegmentError::NegativeBalance { account, .. }) if account == id(1)), "{refused:?}");
+    assert!(segment(queued(3, 0, 0, of(&stolen)), &stolen, 0).is_ok());
+
+    // What a sound epoch queued is paid without new votes, so it is debited, and the number has nothing else.
+    let events = || [queued(2, 0, 0, of(&stolen)), installed(3, 1, 1)];
+    let recovered = recover_since(1, events(), std::slice::from_ref(&order), &[]).unwrap();
+    assert_eq!(left_out(&recovered), [(account, 0, LeftOutReason::Overruled(of(&stolen)))]);
+    assert_eq!((balance(&self::state(&recovered), 0), recovered.paid.len()), (None, 1));
+    let segment = |entries: &[SegmentEntry]| {
+        let start = std::iter::once(START).chain(events());
+        then(funded(), start.chain(entries.iter().cloned()).chain([installed(4, 2, 1)]))
+    };
+    assert!(segment(std::slice::from_ref(&stolen)).is_ok());
+    assert_eq!(segment(&[]), Err(SegmentError::NotDebited { account, sequence }));
+    let upheld = of(&stolen);
+    assert_eq!(segment(&[order]), Err(SegmentError::Overruled { account, sequence, upheld }));
 }
 
 /// Epochs 1 and 2 end all before them. Those in `without_checkpoint` were recoveries that adopted nothing.

@@ -134,22 +134,32 @@ impl Scene<'_> {
         TransactionIndex(self.history.events.len() as u64)
     }
 
-    /// What the Primary spent a number on, if it did not release it.
+    /// What the Primary has paid under a number, or pays because a sound epoch queued it.
     fn paid(&self) -> BTreeMap<Slot, Digest> {
-        let mut paid = BTreeMap::new();
-        for event in &self.history.events {
-            match event {
-                PrimaryEventKind::Redeemed { account, sequence, digest }
-                | PrimaryEventKind::Queued { account, sequence, digest } => {
+        let (mut paid, mut queued, mut epoch) = (BTreeMap::new(), BTreeMap::new(), Epoch(0));
+        for kind in self.events_until_the_installation() {
+            match kind {
+                PrimaryEventKind::Redeemed { account, sequence, digest } => {
+                    queued.remove(&(*account, sequence.0));
                     paid.insert((*account, sequence.0), *digest);
                 }
-                PrimaryEventKind::Released { account, sequence, .. } => {
-                    paid.remove(&(*account, sequence.0));
+                PrimaryEventKind::Queued { account, sequence, digest } => {
+                    queued.insert((*account, sequence.0), (*digest, epoch));
+                }
+                PrimaryEventKind::Released { account, sequence, .. } => drop(queued.remove(&(*account, sequence.0))),
+                PrimaryEventKind::Installed(installed) => {
+                    queued.retain(|_, (_, queued_in)| *queued_in < installed.compromised_since);
+                    epoch = installed.committee.epoch();
                 }
                 _ => {}
             }
         }
+        paid.extend(queued.into_iter().map(|(slot, (digest, _))| (slot, digest)));
         paid
+    }
+
+    fn events_until_the_installation(&self) -> impl Iterator<Item = &PrimaryEventKind> {
+        self.history.events.iter().chain(self.events.last().map(|event| &event.kind))
     }
 
     /// The balances are sums over the entries and what the state before says.
