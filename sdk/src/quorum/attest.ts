@@ -5,12 +5,24 @@
 
 import type { AuthorityClient } from "../authority.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import type { AuthorityName } from "../committee.js";
+import { memberOf, type AuthorityName } from "../committee.js";
 import { certificateVoteDigest } from "../eip712.js";
 import { ProblemError } from "../problem.js";
 import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
 import type { Confirmed } from "../wire.js";
 import type { Operation } from "./certify.js";
+import { PeerFailureError } from "./failures.js";
+
+/** The refusals that say that an authority has no vote for a certificate. Others say nothing about it. */
+const DENIALS: readonly string[] = [
+  "not-requested",
+  "sequence-too-high",
+  "window-open",
+  "catching-up",
+  "frozen",
+  "overruled",
+  "voided",
+];
 
 /** Whether an authority refuses a certificate because its epoch ended too long ago. */
 export function isUnattested(error: unknown): error is ProblemError {
@@ -19,7 +31,8 @@ export function isUnattested(error: unknown): error is ProblemError {
 
 /**
  * Submits a certificate, with the votes of others that it exists if it does not count by itself at this authority.
- * Throws what the authority answers: `unattested` if too few authorities know the certificate.
+ * Throws what the authority answers: `unattested` if so many members do not know the certificate that it cannot get the
+ * votes; if others have not answered, a failure after which it is tried again.
  */
 export async function submit(
   operation: Operation,
@@ -36,7 +49,7 @@ export async function submit(
   }
 }
 
-/** The votes of f + 1 members that a certificate exists, in the order of their names; undefined if they are too few. */
+/** The votes of f + 1 members that a certificate exists, in the order of their names; undefined if it cannot get them. */
 async function gather(
   { network }: Operation,
   certificate: VerifiedCertificate,
@@ -46,16 +59,31 @@ async function gather(
   const { sender, sequence } = certificate.order.transfer;
   const digest = certificateVoteDigest(domain, committee.epoch, sender, sequence, certificate.digest);
   const found = new Map<AuthorityName, BatchVote>();
+  const denied = new Set<string>();
   const enough = new AbortController();
   const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<void> => {
+    const deny = (): void => {
+      if (memberOf(committee, authority.member as AuthorityName) !== undefined) denied.add(authority.member);
+    };
     // A vote to void the number would count only with those of all members.
-    const vote = await authority.voteForUnlock({ sender, sequence }, true, AbortSignal.any([until, enough.signal]));
-    if (vote.type === "void" || vote.epoch !== committee.epoch) return;
-    if (!mayVoteFor(committee, authority.name, vote.authority) || batchVoteFault(vote, committee, digest) !== undefined) return;
+    const asked = authority.voteForUnlock({ sender, sequence }, true, AbortSignal.any([until, enough.signal]));
+    const vote = await asked.catch((error: unknown) => {
+      if (error instanceof ProblemError && DENIALS.includes(error.problem)) deny();
+      throw error;
+    });
+    if (vote.epoch !== committee.epoch) return;
+    if (vote.type === "void") return deny();
+    if (!mayVoteFor(committee, authority.name, vote.authority) || batchVoteFault(vote, committee, digest) !== undefined) {
+      return deny();
+    }
     found.set(vote.authority, vote);
     if (found.size >= trusted) enough.abort();
   };
   await network.askAll(ask, { signal, graceMs: Number.POSITIVE_INFINITY });
-  if (found.size < trusted) return undefined;
+  if (committee.members.length - denied.size < trusted) return undefined;
+  if (found.size < trusted) {
+    const message = "too few authorities have said whether they know the certificate, whose epoch ended long ago";
+    throw new PeerFailureError({ kind: "silent", message });
+  }
   return [...found.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, trusted);
 }

@@ -17,6 +17,7 @@ import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
 import { isUnattested, submit } from "./attest.js";
 import type { Operation } from "./certify.js";
+import { PeerFailureError } from "./failures.js";
 
 /** The number of newest received payments that are compared. */
 const RECEIVED_MAX = 2_000;
@@ -29,15 +30,6 @@ const CONFIRM_ROUNDS_MAX = 4;
 
 /** Refusals that have no facts. */
 const PLAIN = ["no-primary", "frozen", "voided", "not-requested"] as const;
-
-/** Carries a peer's failure to the loop that asks the authority again. */
-export class PeerFailureError extends Error {
-  readonly failure: PeerFailure;
-  constructor(failure: PeerFailure) {
-    super(failure.kind);
-    this.failure = failure;
-  }
-}
 
 /** Converts an error to a peer failure. */
 export function failureOf(error: unknown): PeerFailure {

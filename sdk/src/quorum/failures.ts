@@ -8,6 +8,15 @@ import { FastPayError } from "../errors.js";
 import type { PeerFailure } from "../progress.js";
 import type { OrderConflict } from "./conflict.js";
 
+/** Carries a peer's failure to the loop that asks the authority again. */
+export class PeerFailureError extends Error {
+  readonly failure: PeerFailure;
+  constructor(failure: PeerFailure) {
+    super(failure.kind);
+    this.failure = failure;
+  }
+}
+
 /** The reason of a peer's failure, for people. */
 export function describePeerFailure(failure: PeerFailure): string {
   switch (failure.kind) {

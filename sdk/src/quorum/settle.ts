@@ -5,10 +5,11 @@
 
 import type { VerifiedCertificate } from "../certificate.js";
 import type { AuthorityClient } from "../authority.js";
-import { confirm, isEpochEnded, PeerFailureError } from "./catch-up.js";
+import { confirm, isEpochEnded } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
+import { PeerFailureError } from "./failures.js";
 
 /** The result for a certificate that a quorum confirmed. */
 export interface Settled {

@@ -15,8 +15,9 @@ import type { PeerFailure } from "../progress.js";
 import type { Domain } from "../transfer.js";
 import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
 import type { OrderName, UnlockVote } from "../wire.js";
-import { failureOf, PeerFailureError } from "./catch-up.js";
+import { failureOf } from "./catch-up.js";
 import type { Operation } from "./certify.js";
+import { PeerFailureError } from "./failures.js";
 
 /** A decision for the contract, with the votes that prove it. */
 export type UnlockDecision =

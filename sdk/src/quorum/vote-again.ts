@@ -11,10 +11,11 @@ import { redemptionBatchVoteDigest } from "../eip712.js";
 import { ProblemError } from "../problem.js";
 import type { Redemption } from "../transfer.js";
 import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
-import { confirm, PeerFailureError } from "./catch-up.js";
+import { confirm } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
+import { PeerFailureError } from "./failures.js";
 
 /** Votes of a quorum for a batch of redemptions, in the contract's encoding. */
 export interface BatchVotes {
