@@ -216,7 +216,7 @@ impl Scene {
         }
     }
 
-    /// Carol owes what nobody can prove that she had, so a quorum releases her redemption.
+    /// Nobody can prove that Carol ordered her redemption, so a quorum releases it.
     async fn release(&self) {
         let (wallet, _) = self.carol.open("own").unwrap();
         let entry = wallet.folder().orders(self.accounts[2]).entry(SequenceNumber(0)).unwrap().unwrap();
@@ -227,7 +227,7 @@ impl Scene {
             let (redemption, signed) = (file.to_str().unwrap(), out.to_str().unwrap());
             let options = ["committee", "release", "--redemption", redemption, "--out", signed];
             let said = self.network.authorities[member].operate_with(options).unwrap().success().unwrap();
-            assert!(said.err.contains("the account owes here"), "{said:?}");
+            assert!(said.err.contains("not confirmed here"), "{said:?}");
             out
         };
         let votes: Vec<_> = NEW.into_iter().map(sign).collect();
@@ -296,10 +296,10 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     let report = scene.network.rebuilt(1, &sources).await.unwrap();
     let (base, number) = (archived["number"].as_u64().unwrap(), report["number"].as_u64().unwrap());
     assert_eq!((report["base"].as_u64(), number), (Some(base), base + 1), "{report}");
-    let [_, bob, carol] = scene.accounts.map(|account| json!(account));
+    let [_, bob, _] = scene.accounts.map(|account| json!(account));
     let paid: Vec<_> = report["paid"].as_array().unwrap().iter().map(|paid| paid["account"].clone()).collect();
-    assert!(paid.len() == 2 && paid.contains(&bob) && paid.contains(&carol), "{report}");
-    assert_eq!(report["owing"][0]["account"], carol, "{report}");
+    // What the contract has queued for Carol, without a certificate that is known, it pays only with new votes.
+    assert!(paid == [bob] && report["owing"].as_array().unwrap().is_empty(), "{report}");
     assert!(report["leftOut"].as_array().unwrap().is_empty() && report["invalid"] == 0, "{report}");
 
     // Others' sources lead to another checkpoint, which nobody signs.
@@ -310,10 +310,10 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     assert!(!refused.status.success() && refused.err.contains("these sources lead to the checkpoint"), "{refused:?}");
     scene.start_without_votes(1).await;
     scene.begin(1, &report, &sources).await;
-    scene.all_have([40, 30, -30]).await;
+    scene.all_have([40, 30, 0]).await;
     scene.refuse(1, &ended).await;
 
-    // What is released goes back to Carol. Alice's wallet makes again what was left out, once.
+    // Carol gets what is released from others. Alice's wallet makes again what was left out, once.
     scene.release().await;
     scene.all_have([40, 30, 0]).await;
     let resumed = scene.alice.fastpay(["resume"]).await.unwrap();
