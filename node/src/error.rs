@@ -277,7 +277,7 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::WrongSender { .. } => ErrorKind::Key,
         E::TooFewVotes { .. } | E::TooEarly { .. } | E::Alive(_) => ErrorKind::Timeout,
         E::Busy(_) => ErrorKind::Busy,
-        E::Stored { .. } => ErrorKind::Storage,
+        E::Stored { .. } | E::OtherTransaction { .. } => ErrorKind::Storage,
         E::Undone => ErrorKind::Primary,
         E::Send(error) => of_send(error),
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,
@@ -291,7 +291,7 @@ fn of_send(error: &SendError) -> ErrorKind {
         SendError::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
         SendError::OtherKey { .. } => ErrorKind::Key,
         SendError::OtherChain { .. } => ErrorKind::Config,
-        SendError::NotStored(_) => ErrorKind::Storage,
+        SendError::NotStored(_) | SendError::NoAttempt => ErrorKind::Storage,
         SendError::Signing(_) => ErrorKind::System,
         SendError::Primary(_)
         | SendError::FeesTooHigh { .. }

@@ -42,6 +42,7 @@ mod pruning;
 mod rebase;
 mod recover;
 mod replacing;
+mod resuming;
 mod rollback;
 mod room;
 mod rotation;

@@ -18,34 +18,34 @@ use crate::committee::{Scene, signers};
 use crate::scene::eventually_async;
 
 const PAGE: &str = include_str!("../../../docs/OPERATIONS.md");
-const DAY: u64 = 86_400;
-const SENDER: u32 = 5;
-const TERMS: Terms =
+pub const DAY: u64 = 86_400;
+pub const SENDER: u32 = 5;
+pub const TERMS: Terms =
     Terms { guardian: None, recovery: None, compromised_since: None, checkpoint: Digest::ZERO, days: 1 };
 
 /// The files of one replacement.
-struct Files {
-    scene: Scene,
-    next: PathBuf,
-    proofs: Vec<PathBuf>,
+pub struct Files {
+    pub scene: Scene,
+    pub next: PathBuf,
+    pub proofs: Vec<PathBuf>,
 }
 
 impl Files {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         Self::of(Scene::new().await)
     }
 
-    fn of(scene: Scene) -> Self {
+    pub fn of(scene: Scene) -> Self {
         let (next, proofs) = (scene.path("next.json"), scene.proofs_of(&scene.next.keys));
         Self { scene, next, proofs }
     }
 
-    async fn propose(&self, terms: &Terms) -> Result<(String, Proposal), CommitteeError> {
+    pub async fn propose(&self, terms: &Terms) -> Result<(String, Proposal), CommitteeError> {
         propose(&self.scene.config, &self.proofs, terms, &self.next).await
     }
 
     /// Members of the current committee sign.
-    async fn signed_by(&self, members: &[usize]) -> Vec<PathBuf> {
+    pub async fn signed_by(&self, members: &[usize]) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for member in members {
             let keys = &self.scene.now.keys[*member..=*member];
@@ -57,7 +57,7 @@ impl Files {
     }
 
     /// Members of the next committee accept.
-    async fn accepted_by(&self, members: &[usize], block: Option<u64>) -> Vec<PathBuf> {
+    pub async fn accepted_by(&self, members: &[usize], block: Option<u64>) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for member in members {
             let keys = &self.scene.next.keys[*member..=*member];
@@ -68,52 +68,53 @@ impl Files {
         files
     }
 
-    fn announcing<'a>(&'a self, votes: &'a [PathBuf]) -> Announce<'a> {
+    pub fn announcing<'a>(&'a self, votes: &'a [PathBuf]) -> Announce<'a> {
         Announce { announcement: &self.next, proofs: &self.proofs, votes, is_recovery: false }
     }
 
-    async fn announce(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
+    pub async fn announce(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
         announce(&self.scene.config, self.payer(SENDER), &self.announcing(votes), &mut |_| ()).await
     }
 
-    async fn endorse(&self, key: u32) -> Result<Proposal, CommitteeError> {
+    pub async fn endorse(&self, key: u32) -> Result<Proposal, CommitteeError> {
         endorse(&self.scene.config, self.payer(key), &self.next, &mut |_| ()).await
     }
 
-    async fn install(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
+    pub async fn install(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
         install(&self.scene.config, self.payer(SENDER), (&self.next, votes), &mut |_| ()).await
     }
 
-    async fn status(&self, votes: &[PathBuf]) -> CouncilReport {
+    pub async fn status(&self, votes: &[PathBuf]) -> CouncilReport {
         status(&self.scene.config, Some(&self.next), votes).await.unwrap()
     }
 
     /// One of the chain's rich keys pays.
-    fn payer(&self, key: u32) -> Payer {
+    pub fn payer(&self, key: u32) -> Payer {
         Payer { key: self.scene.anvil.rich_key(key), max_fee_cap_gwei: 300 }
     }
 
     /// How many transactions a key has sent.
-    async fn sent(&self, key: u32) -> u64 {
+    pub async fn sent(&self, key: u32) -> u64 {
         let address = self.scene.anvil.rich_key(key).address();
         let count: Value = self.scene.anvil.request("eth_getTransactionCount", json!([address, "latest"])).await;
         u64::from_str_radix(&count.as_str().unwrap()[2..], 16).unwrap()
     }
 
-    fn transaction(&self) -> PathBuf {
+    pub fn transaction(&self) -> PathBuf {
         self.scene.path("next.json.transaction")
     }
 
     /// The announcement is on the contract, and its delay has passed.
-    async fn announced(&self) {
-        self.propose(&TERMS).await.unwrap();
+    pub async fn announced(&self) -> Digest {
+        let id = self.propose(&TERMS).await.unwrap().1.id;
         self.announce(&self.signed_by(&[0, 1, 2]).await).await.unwrap();
         self.endorse(GUARDIAN_KEY).await.unwrap();
         self.scene.anvil.pass(DAY).await;
+        id
     }
 }
 
-fn names(keys: &[AuthorityKeys], members: &[usize]) -> Vec<fastpay_core::AuthorityName> {
+pub fn names(keys: &[AuthorityKeys], members: &[usize]) -> Vec<fastpay_core::AuthorityName> {
     let mut names: Vec<_> = members.iter().map(|member| keys[*member].public().name).collect();
     names.sort_unstable();
     names

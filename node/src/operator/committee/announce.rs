@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{Announcement, AuthorityName, Committee, CouncilStatement, Epoch, VerifiedContractVote};
-use fastpay_ethereum::Call;
+use fastpay_ethereum::{Call, Step};
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::transaction::{Courier, Payer, Tell};
+use super::transaction::{Courier, Payer, Steps, Tell};
 use super::votes::{valid, voters, votes};
 use super::{CommitteeError, Proposal};
 use crate::authority::config::Config;
@@ -43,7 +43,9 @@ pub async fn announce(
     let announcement = announcement(what.announcement, &domain)?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(what.votes)?;
-    let courier = Courier::new(&nodes, payer, what.announcement, told).await?;
+    let allowed = if what.is_recovery { &[Step::AnnounceRecovery] } else { &[Step::Announce] };
+    let steps = Steps { announcement: what.announcement, id, allowed };
+    let courier = Courier::new(&nodes, payer, steps, told).await?;
     let is_done = async || Ok(nodes.clock_of(id).await?.is_some());
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
@@ -55,16 +57,15 @@ pub async fn announce(
     }
     let proofs = check_members(&announcement, what.proofs, &domain, &committees)?.into();
     nodes.check_deadline(announcement.deadline).await?;
-    let council = nodes.agree(async |node| node.council().await).await?;
     let call = if what.is_recovery {
         check_recovery(&nodes, &announcement, &courier).await?;
-        Call::announce_recovery(council, &announcement, proofs)
+        Call::announce_recovery(courier.council(), &announcement, proofs)
     } else {
         let current = committees.current();
         let found = valid(current, id, &files);
         let packed =
             VerifiedContractVote::quorum(current, id, &found).ok_or_else(|| missing(current, &voters(&found)))?;
-        Call::announce(council, &announcement, proofs, packed.into())
+        Call::announce(courier.council(), &announcement, proofs, packed.into())
     };
     courier.send(call, is_done, told).await?;
     read().await

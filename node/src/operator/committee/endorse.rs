@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use fastpay_core::CouncilStatement;
-use fastpay_ethereum::Call;
+use fastpay_ethereum::{Call, Step};
 
 use super::announcement::announcement;
 use super::describe::describe;
 use super::nodes::Nodes;
-use super::transaction::{Courier, Payer, Tell};
+use super::transaction::{Courier, Payer, Steps, Tell};
 use super::{CommitteeError, Proposal};
 use crate::authority::config::Config;
 
@@ -21,7 +21,8 @@ pub async fn endorse(config: &Config, payer: Payer, file: &Path, told: Tell<'_>)
     let nodes = Nodes::connect(config).await?;
     let announcement = announcement(file, &nodes.domain())?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
-    let courier = Courier::new(&nodes, payer, file, told).await?;
+    let steps = Steps { announcement: file, id, allowed: &[Step::Endorse] };
+    let courier = Courier::new(&nodes, payer, steps, told).await?;
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&[], None)).await;
     let there = read().await?;
@@ -35,7 +36,6 @@ pub async fn endorse(config: &Config, payer: Payer, file: &Path, told: Tell<'_>)
         return Err(CommitteeError::WrongSender { role: "guardian", expected, found });
     }
     told(describe(&nodes, &announcement, &committees).await?);
-    let council = nodes.agree(async |node| node.council().await).await?;
-    courier.send(Call::endorse(council, id), is_done, told).await?;
+    courier.send(Call::endorse(courier.council(), id), is_done, told).await?;
     read().await
 }

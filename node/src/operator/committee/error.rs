@@ -260,19 +260,31 @@ pub enum CommitteeError {
     Ended(Digest),
     /// The contract no longer knows the hash of the block that the acceptances name.
     #[error(
-        "the contract no longer knows block {0}, which the acceptances name: all accept again, with --block and the number          of a newer final block"
+        "the contract no longer knows block {0}, which the acceptances name: all accept again, with --block and the number of a \
+         newer final block"
     )]
     BlockForgotten(u64),
     /// Another command sends transactions for the same announcement.
     #[error("another command sends a transaction for {0}; wait until it has finished")]
     Busy(PathBuf),
     /// The stored transaction cannot be used.
-    #[error("cannot use {path}: {error}")]
+    #[error("cannot use {path}: {error}; find out what it is, and repeat the command")]
     Stored {
         /// The file of the transaction.
         path: PathBuf,
         /// The error.
         error: std::io::Error,
+    },
+    /// The stored transaction is not one that this command sends.
+    #[error(
+        "{path} has {found}; nothing was sent. If another command wrote it, repeat that command. Else delete the file, once \
+         that transaction or another one with its nonce is final, or none was ever sent"
+    )]
+    OtherTransaction {
+        /// The file of the transaction.
+        path: PathBuf,
+        /// What it has.
+        found: String,
     },
     /// What was done is not done in a final block.
     #[error("the chain has replaced the block in which it was done; run the command again")]
