@@ -47,6 +47,7 @@ mod rollback;
 mod room;
 mod rotation;
 mod scene;
+mod several_nodes;
 mod shard;
 mod skipping;
 mod traces;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fastpay_core::{AuthorityKeys, Digest, Epoch, PrimaryAddress};
 use fastpay_ethereum::{PrivateKeySigner, SendError};
 use fastpay_node::operator::committee::{
-    Announce, CommitteeError, CouncilReport, Payer, Proposal, State, Terms, accept, announce, endorse, install,
+    Announce, Ballot, CommitteeError, CouncilReport, Payer, Proposal, State, Terms, accept, announce, endorse, install,
     propose, read_key, sign, status,
 };
 use fastpay_program::keystore::PassphraseSource;
@@ -56,12 +56,17 @@ impl Files {
         files
     }
 
+    /// A member of the next committee accepts.
+    pub async fn accept(&self, member: usize, block: Option<u64>) -> Result<Ballot, CommitteeError> {
+        let keys = &self.scene.next.keys[member..=member];
+        accept(&self.scene.config, keys, &self.next, &self.proofs, block).await
+    }
+
     /// Members of the next committee accept.
     pub async fn accepted_by(&self, members: &[usize], block: Option<u64>) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for member in members {
-            let keys = &self.scene.next.keys[*member..=*member];
-            let ballot = accept(&self.scene.config, keys, &self.next, &self.proofs, block).await.unwrap();
+            let ballot = self.accept(*member, block).await.unwrap();
             let text = serde_json::to_string(&ballot.vote).unwrap();
             files.push(self.scene.write(&format!("accept-{member}.json"), &text));
         }

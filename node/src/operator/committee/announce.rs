@@ -96,7 +96,7 @@ async fn check_recovery(
         return Err(CommitteeError::WrongSender { role: "recovery address", expected, found });
     }
     let silent_at = nodes.agree(async |node| node.last_sign_of_life().await).await?.saturating_add(RECOVERY_SILENCE_S);
-    if nodes.latest_time().await? < silent_at {
+    if nodes.heads().await?.earliest < silent_at {
         return Err(CommitteeError::Alive(silent_at));
     }
     Ok(())

@@ -258,11 +258,8 @@ pub enum CommitteeError {
         "the announcement {0} has ended: another committee was installed, or a quorum ended the recovery; propose anew"
     )]
     Ended(Digest),
-    /// The contract no longer knows the hash of the block that the acceptances name.
-    #[error(
-        "the contract no longer knows block {0}, which the acceptances name: all accept again, with --block and the number of a \
-         newer final block"
-    )]
+    /// The contract no longer knows the hash of the block that acceptances name.
+    #[error("the contract no longer knows block {0}: all accept with --block and the number of a newer final block")]
     BlockForgotten(u64),
     /// Another command sends transactions for the same announcement.
     #[error("another command sends a transaction for {0}; wait until it has finished")]
@@ -328,8 +325,8 @@ pub enum CommitteeError {
     OtherDigest,
     /// Ethereum nodes disagree about the contract: one lags, or lies.
     #[error(
-        "the Ethereum nodes disagree on the contract: {node} says something else than the first one; nothing was \
-         signed. Try again in a minute, and find out which one is wrong if they still do"
+        "the Ethereum nodes disagree on the contract: {node} says something else than one before it. \
+         Repeat the command in a minute, and find out which one is wrong if they still do"
     )]
     Disagreement {
         /// The node that differs from the first: its URL without the path, which may contain a key.

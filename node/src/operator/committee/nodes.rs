@@ -11,6 +11,10 @@ use crate::authority::config::Config;
 
 /// The contract accepts an announcement if its deadline is at most this far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;
+/// The clocks of two nodes' newest blocks are at most this far apart: one that lags has some blocks less.
+const SPREAD_MAX_S: u64 = 300;
+/// In the next block, the contract knows the hashes of fewer blocks than this before the newest one (EIP-2935).
+const HASHES_KEPT: u64 = 8_191;
 /// The pause between reads while a block is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So many reads give a node the time to take up a block that another one has.
@@ -20,6 +24,26 @@ const READS_MAX: usize = 40;
 pub(super) struct Nodes {
     config: PrimaryConfig,
     nodes: Vec<(String, Primary)>,
+}
+
+/// What the newest blocks of all nodes say: the least and the most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heads {
+    /// The earliest of their times, in seconds since 1970. What has passed then has passed at every node.
+    pub(super) earliest: u64,
+    /// The latest of their times.
+    pub(super) latest: u64,
+    /// The lowest of their numbers.
+    pub(super) lowest: u64,
+    /// The highest of their numbers.
+    pub(super) highest: u64,
+}
+
+impl Heads {
+    /// Whether the contract knows the hash of this block no longer.
+    pub(super) fn forgot(&self, block: u64) -> bool {
+        block.saturating_add(HASHES_KEPT) <= self.lowest
+    }
 }
 
 impl Nodes {
@@ -86,15 +110,12 @@ impl Nodes {
 
     /// The guardian and the recovery address.
     pub(super) async fn roles(&self) -> Result<(PrimaryAddress, PrimaryAddress), CommitteeError> {
-        self.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await
+        self.agree_soon(async |node| Ok((node.guardian().await?, node.recovery().await?))).await
     }
 
     /// Waits until all that the nodes' newest blocks say now is final.
     pub(super) async fn settle(&self) -> Result<(), CommitteeError> {
-        let mut newest = 0;
-        for (_, node) in &self.nodes {
-            newest = node.latest_head().await?.number().max(newest);
-        }
+        let newest = self.heads().await?.highest;
         loop {
             match self.final_hash(newest).await {
                 Err(CommitteeError::NotFinal { .. }) => sleep(PAUSE).await,
@@ -103,19 +124,27 @@ impl Nodes {
         }
     }
 
-    /// The newest block's time, in seconds since 1970.
-    pub(super) async fn latest_time(&self) -> Result<u64, CommitteeError> {
-        let mut newest = 0;
-        for (_, node) in &self.nodes {
-            newest = node.latest_head().await?.timestamp().max(newest);
+    /// The nodes' newest blocks. No node alone decides on the time: where two are minutes apart, they disagree.
+    pub(super) async fn heads(&self) -> Result<Heads, CommitteeError> {
+        let mut heads: Option<Heads> = None;
+        for (label, node) in &self.nodes {
+            let head = node.latest_head().await?;
+            let (time, number) = (head.timestamp(), head.number());
+            let Heads { earliest, latest, lowest, highest } =
+                heads.unwrap_or(Heads { earliest: time, latest: time, lowest: number, highest: number });
+            let (earliest, latest) = (earliest.min(time), latest.max(time));
+            if latest.saturating_sub(earliest) > SPREAD_MAX_S {
+                return Err(CommitteeError::Disagreement { node: label.clone() });
+            }
+            heads = Some(Heads { earliest, latest, lowest: lowest.min(number), highest: highest.max(number) });
         }
-        Ok(newest)
+        heads.ok_or(CommitteeError::Primary(PrimaryError::NoUrl))
     }
 
-    /// Checks that the contract would accept this deadline of an announcement.
+    /// Checks that the contract would accept this deadline of an announcement, whichever node is right about the time.
     pub(super) async fn check_deadline(&self, deadline: u64) -> Result<(), CommitteeError> {
-        let time = self.latest_time().await?;
-        let is_timely = deadline > time && deadline <= time.saturating_add(DEADLINE_MAX_S);
+        let heads = self.heads().await?;
+        let is_timely = deadline > heads.latest && deadline <= heads.earliest.saturating_add(DEADLINE_MAX_S);
         is_timely.then_some(()).ok_or(CommitteeError::Deadline(deadline))
     }
 

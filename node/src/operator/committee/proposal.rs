@@ -8,7 +8,7 @@ use fastpay_core::{
 use fastpay_ethereum::{Clock, utc};
 use serde::Serialize;
 
-use super::nodes::Nodes;
+use super::nodes::{Heads, Nodes};
 use super::votes::{Acceptances, acceptances, valid, voters, voters_in};
 use super::{CommitteeError, VoteFile};
 
@@ -94,7 +94,8 @@ impl Proposal {
         let id = nodes.domain().council_digest(&CouncilStatement::Announcement(announcement));
         let Announcement { committee, guardian, recovery, compromised_since, checkpoint, deadline } = announcement;
         let clock = nodes.clock_of(id).await?;
-        let state = state(nodes, announcement, clock.as_ref()).await?;
+        let heads = nodes.heads().await?;
+        let state = state(nodes, announcement, clock.as_ref(), heads).await?;
         // Those who decide on it are the members of the epoch before.
         let before = committee.epoch().0.checked_sub(1).and_then(|before| committees.get(Epoch(before)));
         if before.is_none() && clock.is_none() {
@@ -138,7 +139,8 @@ impl Proposal {
             signed_by,
             accepted_by,
         };
-        proposal.next = proposal.next_step(nodes.roles().await?.0);
+        let is_forgotten = matured_block.is_some_and(|block| heads.forgot(block));
+        proposal.next = proposal.next_step(nodes.roles().await?.0, is_forgotten);
         Ok(proposal)
     }
 
@@ -152,7 +154,7 @@ impl Proposal {
         }
     }
 
-    fn next_step(&self, guardian_now: PrimaryAddress) -> String {
+    fn next_step(&self, guardian_now: PrimaryAddress, is_forgotten: bool) -> String {
         let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
         let (signed, accepted) = (signed_by.len(), accepted_by.len());
         match self.state {
@@ -172,9 +174,12 @@ impl Proposal {
             }
             State::Installable => "anyone records that its delay has passed (`committee install`)".into(),
             State::Matured if accepted < *acceptances_needed => format!(
-                "{} more of its members accept it once block {} is final (`committee accept`), by {}",
+                "{} more of its members accept it {} (`committee accept`), by {}",
                 acceptances_needed - accepted,
-                self.accepted_block.or(self.matured_block).unwrap_or_default(),
+                match self.accepted_block.or(self.matured_block.filter(|_| !is_forgotten)) {
+                    Some(block) => format!("once block {block} is final"),
+                    None => "with --block and a newer final block, all with the same one".into(),
+                },
                 self.lapses_at.map(utc).unwrap_or_default()
             ),
             State::Matured => "install it (`committee install`)".into(),
@@ -185,8 +190,13 @@ impl Proposal {
 }
 
 /// The state in the newest block.
-async fn state(nodes: &Nodes, announcement: &Announcement, clock: Option<&Clock>) -> Result<State, CommitteeError> {
-    let (current, now) = (nodes.epoch().await?, nodes.latest_time().await?);
+async fn state(
+    nodes: &Nodes,
+    announcement: &Announcement,
+    clock: Option<&Clock>,
+    heads: Heads,
+) -> Result<State, CommitteeError> {
+    let (current, now) = (nodes.epoch().await?, heads.earliest);
     let Some(clock) = clock else {
         let is_late = now > announcement.deadline;
         let has_ended = current >= announcement.committee.epoch();

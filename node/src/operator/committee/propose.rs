@@ -51,7 +51,7 @@ pub async fn propose(
     let epoch = committees.next_epoch();
     let committee = Committee::new(epoch, members.collect::<Result<_, CommitteeError>>()?)?;
     let (guardian, recovery) = nodes.roles().await?;
-    let deadline = nodes.latest_time().await?.saturating_add(terms.days.saturating_mul(DAY_S));
+    let deadline = nodes.heads().await?.earliest.saturating_add(terms.days.saturating_mul(DAY_S));
     let proposed = Announcement {
         committee,
         guardian: terms.guardian.unwrap_or(guardian),
