@@ -102,6 +102,22 @@ impl Primary {
         Ok(announced)
     }
 
+    /// The event of the installation of an epoch, if it is in the blocks from `first` to `last`.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn installed(
+        &self,
+        epoch: Epoch,
+        first: u64,
+        last: u64,
+    ) -> Result<Option<IFastPay::CommitteeInstalled>, PrimaryError> {
+        let kinds = [IFastPay::CommitteeInstalled::SIGNATURE_HASH];
+        let logs = self.first_answer(|node| node.logs(&kinds, first, last)).await?;
+        let mut events = logs.iter().filter_map(|log| IFastPay::CommitteeInstalled::decode_log_data(log.data()).ok());
+        Ok(events.rfind(|event| event.epoch == epoch.0))
+    }
+
     /// The votes with which this transaction announced a committee, packed and not verified; `None` if it announced a
     /// recovery, or called the council through another contract.
     ///

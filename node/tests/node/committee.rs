@@ -171,7 +171,7 @@ async fn an_announcement_is_signed_when_every_member_has_proven_both_keys() {
     let proofs = scene.proofs_of(&scene.next.keys);
     let file = scene.file(json!({ "compromisedSince": 0, "checkpoint": Digest::repeat_byte(9) }));
     let ballot = sign(&scene.config, &keys, &file, &proofs).await.unwrap();
-    assert!(ballot.text.contains("keys are compromised since epoch 0") && ballot.text.contains("checkpoint 0x09"));
+    assert!(ballot.text.contains("keys are compromised since epoch 0") && ballot.text.contains("checkpoint: 0x09"));
     let mixed = AuthorityKeys::from_secrets(secret(3, 1), [0x52; 32]).unwrap();
     for keys in [vec![scene.next.keys[0].clone()], vec![mixed], vec![]] {
         let error = sign(&scene.config, &keys, &file, &proofs).await.unwrap_err();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use fastpay_core::{AuthorityKeys, Digest, Epoch, PrimaryAddress};
 use fastpay_ethereum::{PrivateKeySigner, SendError};
 use fastpay_node::operator::committee::{
-    Announce, Ballot, CommitteeError, CouncilReport, Payer, Proposal, State, Terms, accept, announce, endorse, install,
-    propose, read_key, sign, status,
+    Announce, Ballot, CommitteeError, CouncilReport, Payer, Proposal, State, Tell, Terms, accept, announce, endorse,
+    install, propose, read_key, sign, status,
 };
 use fastpay_program::keystore::PassphraseSource;
 use fastpay_testkit::anvil::{GUARDIAN, GUARDIAN_KEY, Rotation};
@@ -82,7 +82,12 @@ impl Files {
     }
 
     pub async fn endorse(&self, key: u32) -> Result<Proposal, CommitteeError> {
-        endorse(&self.scene.config, self.payer(key), &self.next, &mut |_| ()).await
+        let id = self.status(&[]).await.announcements[0].id;
+        self.endorse_as(key, Some(id), &mut |_| ()).await
+    }
+
+    pub async fn endorse_as(&self, key: u32, id: Option<Digest>, told: Tell<'_>) -> Result<Proposal, CommitteeError> {
+        endorse(&self.scene.config, self.payer(key), (&self.next, id), told).await
     }
 
     pub async fn install(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
@@ -452,6 +457,72 @@ async fn a_recovery_is_announced_by_its_address_after_the_silence_and_is_not_end
     let accepted = files.accepted_by(&[0, 1, 2], None).await;
     anvil.mine(1).await;
     assert_eq!(files.install(&accepted).await.unwrap().state, State::Installed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guardian_sees_what_it_endorses_and_names_it() {
+    let files = Files::new().await;
+    let (heir, checkpoint) = (PrimaryAddress::repeat_byte(0x72), Digest::repeat_byte(0x73));
+    files.propose(&Terms { recovery: Some(heir), checkpoint, ..TERMS }).await.unwrap();
+    let there = files.announce(&files.signed_by(&[0, 1, 2]).await).await.unwrap();
+    let before = files.sent(GUARDIAN_KEY).await;
+    for asked in [None, Some(checkpoint)] {
+        let mut said = String::new();
+        let error = files.endorse_as(GUARDIAN_KEY, asked, &mut |line| said += &line).await.unwrap_err();
+        assert!(
+            matches!(error, CommitteeError::NotAsked { id, asked: of } if (id, of) == (there.id, asked)),
+            "{error}"
+        );
+        assert!(error.to_string().contains(&format!("--id {}", there.id)), "{error}");
+        assert!(said.contains(&format!("recovery: {heir} (now nobody)")) && said.contains("without votes"), "{said}");
+    }
+    assert_eq!(files.sent(GUARDIAN_KEY).await, before);
+    let shown = files.endorse(GUARDIAN_KEY).await.unwrap().to_string();
+    for words in [
+        &format!("guardian: {GUARDIAN} (as now)"),
+        &format!("recovery: {heir} (now nobody)"),
+        &format!("checkpoint: {checkpoint}. "),
+        "to be announced by ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proposal_without_a_guardian_passes_no_command() {
+    let files = Files::new().await;
+    files.propose(&TERMS).await.unwrap();
+    // Whoever sends the file round has left the guardian out, and a quorum has signed that with another tool.
+    let mut file: Value = serde_json::from_slice(&std::fs::read(&files.next).unwrap()).unwrap();
+    file["guardian"] = json!(PrimaryAddress::ZERO);
+    files.scene.write("next.json", &file.to_string());
+    let refused = |outcome: CommitteeError| assert!(matches!(outcome, CommitteeError::NoGuardian { .. }), "{outcome}");
+    let (config, keys) = (&files.scene.config, &files.scene.now.keys);
+    refused(sign(config, &keys[..1], &files.next, &files.proofs).await.unwrap_err());
+    refused(files.announce(&[]).await.unwrap_err());
+    refused(files.endorse(GUARDIAN_KEY).await.unwrap_err());
+    assert_eq!(files.sent(SENDER).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_announcement_of_the_same_members_is_not_taken_for_this_one() {
+    let files = Files::new().await;
+    files.propose(&Terms { checkpoint: Digest::repeat_byte(0x73), ..TERMS }).await.unwrap();
+    files.announce(&files.signed_by(&[0, 1, 2]).await).await.unwrap();
+    files.endorse(GUARDIAN_KEY).await.unwrap();
+    files.scene.anvil.pass(DAY).await;
+    assert_eq!(files.install(&[]).await.unwrap().state, State::Matured);
+    // Another one with the same members, guardian and recovery address names no checkpoint.
+    let (anvil, now, next) = (&files.scene.anvil, signers(&files.scene.now), signers(&files.scene.next));
+    let contract = files.scene.now.domain.contract();
+    anvil.install(&Rotation::new(contract, now, next, anvil.time_s().await + DAY)).await;
+    let error = files.install(&[]).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Ended(_)), "{error}");
+    assert_eq!(files.status(&[]).await.announcements[0].state, State::Ended);
+    // No node has the event: nobody knows.
+    files.scene.node.lie_about_logs(Vec::clear);
+    let error = files.install(&[]).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NoInstallation(Epoch(1))), "{error}");
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub async fn announce(
         return Ok(there);
     }
     let proofs = check_members(&announcement, what.proofs, &domain, &committees)?.into();
+    nodes.check_guardian(announcement.guardian).await?;
     nodes.check_deadline(announcement.deadline).await?;
     let call = if what.is_recovery {
         check_recovery(&nodes, &announcement, &courier).await?;

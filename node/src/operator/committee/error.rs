@@ -242,6 +242,17 @@ pub enum CommitteeError {
     /// The guardian does not shorten a recovery.
     #[error("{0} is a recovery, which an endorsement does not shorten")]
     RecoveryNotEndorsable(Digest),
+    /// Who endorses says what: the file may be another one than the guardian has read.
+    #[error(
+        "the announcement {id} is not endorsed{}: if this is what you want to endorse, repeat the command with --id {id}",
+        .asked.map(|asked| format!(", and {asked} is another one")).unwrap_or_default()
+    )]
+    NotAsked {
+        /// The digest of the announcement in the file.
+        id: Digest,
+        /// The digest that was given.
+        asked: Option<Digest>,
+    },
     /// The delay has not passed.
     #[error(
         "the announcement can be installed from {} on{}", utc(*.at),
@@ -261,6 +272,9 @@ pub enum CommitteeError {
     /// The contract no longer knows the hash of the block that acceptances name.
     #[error("the contract no longer knows block {0}: all accept with --block and the number of a newer final block")]
     BlockForgotten(u64),
+    /// The nodes keep no logs of that time, or leave one out.
+    #[error("the Ethereum nodes show no event of the installation of epoch {0}; configure nodes that keep all logs")]
+    NoInstallation(Epoch),
     /// Another command sends transactions for the same announcement.
     #[error("another command sends a transaction for {0}; wait until it has finished")]
     Busy(PathBuf),

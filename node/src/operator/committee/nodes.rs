@@ -11,6 +11,10 @@ use crate::authority::config::Config;
 
 /// The contract accepts an announcement if its deadline is at most this far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;
+/// Without a guardian an installation takes 14 days. With this delay, a committee that is announced within a week is
+/// installed before the contract pays anything that stolen keys have queued. The contract asks for it where there is no
+/// guardian from the beginning (docs/CONTRACT.md, Safety parameters).
+const DELAY_WITHOUT_GUARDIAN_S: u64 = 21 * 86_400;
 /// The clocks of two nodes' newest blocks are at most this far apart: one that lags has some blocks less.
 const SPREAD_MAX_S: u64 = 300;
 /// In the next block, the contract knows the hashes of fewer blocks than this before the newest one (EIP-2935).
@@ -146,6 +150,15 @@ impl Nodes {
         let heads = self.heads().await?;
         let is_timely = deadline > heads.latest && deadline <= heads.earliest.saturating_add(DEADLINE_MAX_S);
         is_timely.then_some(()).ok_or(CommitteeError::Deadline(deadline))
+    }
+
+    /// Checks that a committee with this guardian, zero for nobody, can stop what stolen keys have queued.
+    pub(super) async fn check_guardian(&self, guardian: PrimaryAddress) -> Result<(), CommitteeError> {
+        let outflow_delay_s = self.agree_soon(async |node| node.outflow_delay().await).await?;
+        if guardian.is_zero() && outflow_delay_s < DELAY_WITHOUT_GUARDIAN_S {
+            return Err(CommitteeError::NoGuardian { outflow_delay_s });
+        }
+        Ok(())
     }
 
     /// The committees of all epochs in the newest block that is final at every node.

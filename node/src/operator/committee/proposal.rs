@@ -5,9 +5,10 @@ use std::fmt;
 use fastpay_core::{
     Announcement, Authority, AuthorityName, Committees, CouncilStatement, Digest, Epoch, PrimaryAddress,
 };
-use fastpay_ethereum::{Clock, utc};
+use fastpay_ethereum::{Clock, RANGE_BLOCKS_DEFAULT, utc};
 use serde::Serialize;
 
+use super::describe::{checkpoint, role};
 use super::nodes::{Heads, Nodes};
 use super::votes::{Acceptances, acceptances, valid, voters, voters_in};
 use super::{CommitteeError, VoteFile};
@@ -80,6 +81,9 @@ pub struct Proposal {
     pub acceptances_needed: usize,
     /// The authorities whose votes are in the files and do not count: of another statement, block or key.
     pub ignored: Vec<AuthorityName>,
+    /// The guardian and the recovery address in the newest block.
+    #[serde(skip)]
+    roles_now: (PrimaryAddress, PrimaryAddress),
 }
 
 impl Proposal {
@@ -138,9 +142,10 @@ impl Proposal {
             ignored: names.filter(|name| !signed_by.contains(name) && !accepted_by.contains(name)).collect(),
             signed_by,
             accepted_by,
+            roles_now: nodes.roles().await?,
         };
         let is_forgotten = matured_block.is_some_and(|block| heads.forgot(block));
-        proposal.next = proposal.next_step(nodes.roles().await?.0, is_forgotten);
+        proposal.next = proposal.next_step(is_forgotten);
         Ok(proposal)
     }
 
@@ -154,7 +159,8 @@ impl Proposal {
         }
     }
 
-    fn next_step(&self, guardian_now: PrimaryAddress, is_forgotten: bool) -> String {
+    fn next_step(&self, is_forgotten: bool) -> String {
+        let guardian_now = self.roles_now.0;
         let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
         let (signed, accepted) = (signed_by.len(), accepted_by.len());
         match self.state {
@@ -209,7 +215,10 @@ async fn state(
         });
     };
     if current >= announcement.committee.epoch() {
-        let is_it = clock.matured_block.is_some() && is_installed(nodes, announcement, current).await?;
+        let is_it = match clock.matured_block {
+            Some(matured) => is_installed(nodes, announcement, current, matured).await?,
+            None => false,
+        };
         return Ok(if is_it { State::Installed } else { State::Ended });
     }
     let sign_of_life = nodes.agree_soon(async |node| node.last_sign_of_life().await).await?;
@@ -222,20 +231,30 @@ async fn state(
     })
 }
 
-/// Whether the committee of this announcement was installed in its epoch. Of two announcements of the same members, only
-/// what still counts tells them apart.
-async fn is_installed(nodes: &Nodes, announcement: &Announcement, current: Epoch) -> Result<bool, CommitteeError> {
-    let Announcement { committee, guardian, recovery, compromised_since, .. } = announcement;
+/// Whether this announcement, which matured in the block `matured`, was installed, according to every node. The event of
+/// the installation leaves out the recovery address, which counts while its epoch lasts.
+async fn is_installed(
+    nodes: &Nodes,
+    announcement: &Announcement,
+    current: Epoch,
+    matured: u64,
+) -> Result<bool, CommitteeError> {
+    let Announcement { committee, guardian, recovery, compromised_since, checkpoint, .. } = announcement;
     let epoch = committee.epoch();
     let installed = nodes.agree_soon(async |node| node.committee(epoch).await).await?;
     if installed != *committee || (current == epoch && nodes.roles().await? != (*guardian, *recovery)) {
         return Ok(false);
     }
-    let Some(before) = epoch.0.checked_sub(1).map(Epoch) else { return Ok(false) };
-    let were_out = nodes.agree_soon(async |node| node.is_compromised(before).await).await?;
-    let says_so = *compromised_since < epoch;
-    // A later installation may say so of that epoch, too.
-    Ok(were_out == says_so || (were_out && current > epoch))
+    let (mut first, head) = (matured, nodes.heads().await?.lowest);
+    while first <= head {
+        let last = first.saturating_add(RANGE_BLOCKS_DEFAULT - 1).min(head);
+        if let Some(event) = nodes.agree_soon(async |node| node.installed(epoch, first, last).await).await? {
+            let said = (event.guardian, Epoch(event.compromisedSince), event.checkpoint);
+            return Ok(said == (*guardian, *compromised_since, *checkpoint));
+        }
+        first = last.saturating_add(1);
+    }
+    Err(CommitteeError::NoInstallation(epoch))
 }
 
 impl fmt::Display for Proposal {
@@ -277,6 +296,10 @@ impl fmt::Display for Proposal {
                 of(&self.accepted_by, self.acceptances_needed)
             )?;
         }
+        writeln!(f, "  {}", role("guardian", self.guardian, self.roles_now.0))?;
+        writeln!(f, "  {}", role("recovery", self.recovery, self.roles_now.1))?;
+        writeln!(f, "  {}", checkpoint(self.checkpoint))?;
+        writeln!(f, "  to be announced by {}", utc(self.deadline))?;
         for member in &self.members {
             writeln!(f, "  member {}  {}", member.name, member.redemption_key)?;
         }

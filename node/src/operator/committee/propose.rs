@@ -13,10 +13,6 @@ use super::{CommitteeError, Proposal, read};
 use crate::authority::config::Config;
 
 const DAY_S: u64 = 86_400;
-/// Without a guardian an installation takes 14 days. With this delay, a committee that is announced within a week is
-/// installed before the contract pays anything that stolen keys have queued. The contract asks for it where there is no
-/// guardian from the beginning (docs/CONTRACT.md, Safety parameters).
-const DELAY_WITHOUT_GUARDIAN_S: u64 = 21 * DAY_S;
 
 /// What an announcement says beside its members.
 #[derive(Clone, Debug)]
@@ -62,10 +58,7 @@ pub async fn propose(
     };
     check_terms(&proposed, &domain)?;
     check_members(&proposed, proofs, &domain, &committees)?;
-    let outflow_delay_s = nodes.agree(async |node| node.outflow_delay().await).await?;
-    if proposed.guardian.is_zero() && outflow_delay_s < DELAY_WITHOUT_GUARDIAN_S {
-        return Err(CommitteeError::NoGuardian { outflow_delay_s });
-    }
+    nodes.check_guardian(proposed.guardian).await?;
     nodes.check_deadline(deadline).await?;
     nodes.check_digest(&CouncilStatement::Announcement(&proposed)).await?;
     let unwritten = |error| CommitteeError::Stored { path: out.into(), error };

@@ -32,6 +32,7 @@ pub async fn sign(
     check_begun(config, &committees)?;
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
+    nodes.check_guardian(announcement.guardian).await?;
     let now = committees.current();
     let voter = member(keys, now)?;
     check_joined(config, keys, &committees).await?;
