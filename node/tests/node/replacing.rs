@@ -160,6 +160,13 @@ async fn a_committee_is_replaced_step_by_step_and_each_step_is_done_once() {
     assert_eq!((there.state, &there.signed_by), (State::Proposed, &names(&files.scene.now.keys, &[0, 1])));
     assert_eq!(there.ignored, names(&files.scene.next.keys, &[0]));
     assert!(there.next.contains("1 more members of the current committee sign it"), "{}", there.next);
+    // A file that does not count is named, although another one of that member does.
+    let mut stale: Value = serde_json::from_slice(&std::fs::read(&signed[0]).unwrap()).unwrap();
+    let other: Value = serde_json::from_slice(&std::fs::read(&signed[1]).unwrap()).unwrap();
+    stale["signature"] = other["signature"].clone();
+    let stale = files.scene.write("stale.json", &stale.to_string());
+    let report = files.status(&[signed[0].clone(), stale]).await;
+    assert_eq!(report.announcements[0].ignored, names(&files.scene.now.keys, &[0]));
     assert_eq!(files.sent(SENDER).await, 0);
 
     let there = files.announce(&signed).await.unwrap();

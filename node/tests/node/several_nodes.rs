@@ -1,9 +1,11 @@
 //! What the operator's commands take from several Ethereum nodes, of which one lags or lies.
 
-use fastpay_node::operator::committee::{CommitteeError, State, sign};
-use fastpay_testkit::anvil::LyingNode;
-use serde_json::json;
+use fastpay_node::authority::config::Config;
+use fastpay_node::operator::committee::{CommitteeError, State, announce, sign, status};
+use fastpay_testkit::anvil::{LyingNode, Rotation};
+use serde_json::{Value, json};
 
+use crate::committee::signers;
 use crate::replacing::{DAY, Files, SENDER, TERMS};
 
 /// A second Ethereum node, which may lie.
@@ -19,6 +21,26 @@ fn is_fast(liar: &LyingNode, seconds: u64) {
         if method == "eth_getBlockByNumber" && params[0] == "latest" {
             let time = u64::from_str_radix(&answer["result"]["timestamp"].as_str().unwrap()[2..], 16).unwrap();
             answer["result"]["timestamp"] = json!(format!("0x{:x}", time + seconds));
+        }
+    });
+}
+
+/// It says that there are so many blocks more. The last one is the newest one under another number.
+fn is_ahead(node: &LyingNode, blocks: u64) {
+    let mut newest = Value::Null;
+    node.lie(move |method, params, answer| {
+        if method == "eth_getLogs" && answer["error"].is_object() {
+            *answer = json!({ "jsonrpc": "2.0", "id": answer["id"], "result": [] });
+        }
+        if method != "eth_getBlockByNumber" {
+            return;
+        }
+        if params[0] == "latest" {
+            let number = u64::from_str_radix(&answer["result"]["number"].as_str().unwrap()[2..], 16).unwrap();
+            answer["result"]["number"] = json!(format!("0x{:x}", number + blocks));
+            newest = answer["result"].clone();
+        } else if answer["result"].is_null() {
+            answer["result"] = newest.clone();
         }
     });
 }
@@ -94,4 +116,79 @@ async fn acceptances_of_a_block_that_is_too_old_do_not_count_and_the_newest_quor
     let all = files.accepted_by(&[0, 1, 2], Some(newest)).await;
     files.scene.anvil.mine(1).await;
     assert_eq!(files.install(&[&old[..], &all].concat()).await.unwrap().state, State::Installed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_block_that_one_node_invents_is_waited_for_only_where_nothing_else_is_known_and_not_for_ever() {
+    let mut files = Files::new().await;
+    let liar = with_liar(&mut files);
+    files.propose(&TERMS).await.unwrap();
+    let votes = files.signed_by(&[0, 1, 2]).await;
+    is_ahead(&liar, 16_000_000);
+    let patience = std::time::Duration::from_secs(60);
+    // What was sent is final where it is.
+    let there = tokio::time::timeout(patience, files.announce(&votes)).await.unwrap().unwrap();
+    assert_eq!(there.state, State::Announced);
+    // Nobody knows in which block somebody else announced it.
+    let (seen, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let mut tell = |line: String| seen.send(line).unwrap();
+    let what = files.announcing(&[]);
+    let again = announce(&files.scene.config, files.payer(SENDER), &what, &mut tell);
+    let later = async {
+        let line = told.recv().await.unwrap();
+        for _ in 0..19 {
+            files.scene.anvil.pass(200).await;
+        }
+        line
+    };
+    let both = async { tokio::join!(again, later) };
+    let (outcome, line) = tokio::time::timeout(patience, both).await.unwrap();
+    let error = outcome.unwrap_err();
+    let honest = files.scene.node.url().origin().ascii_serialization();
+    assert!(matches!(&error, CommitteeError::NotSettled { node, .. } if *node == honest), "{error}");
+    assert!(line.contains("waiting until block 160000") && line.contains(&honest), "{line}");
+    assert!(told.try_recv().is_err(), "it is told once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_node_invents_or_leaves_out_does_not_change_what_is_announced() {
+    let mut files = Files::new().await;
+    let id = files.announced().await;
+    // Another announcement of the same shape, whose event a node shows and the contract does not know.
+    let rotation = Rotation::new(
+        files.scene.now.domain.contract(),
+        signers(&files.scene.now),
+        signers(&files.scene.now.rotated_to(5)),
+        files.scene.anvil.time_s().await + DAY,
+    );
+    let snapshot: Value = files.scene.anvil.request("evm_snapshot", json!([])).await;
+    let receipt = files.scene.anvil.call_as_guardian(rotation.announce()).await;
+    let invented = receipt["logs"][0].clone();
+    let _: Value = files.scene.anvil.request("evm_revert", json!([snapshot])).await;
+    let liar = with_liar(&mut files);
+    liar.lie_about_logs(move |logs| *logs = vec![invented.clone()]);
+    let shown = async |config: &Config| {
+        let report = status(config, None, &[]).await.unwrap();
+        report.announcements.iter().map(|there| (there.id, there.signed_by.len())).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&files.scene.config).await, [(id, 3)]);
+    files.scene.config.primary.as_mut().unwrap().rpc_urls.reverse();
+    assert_eq!(shown(&files.scene.config).await, [(id, 3)]);
+    // The first node lags: its newest block is before the announcement.
+    liar.lie(|method, params, answer| {
+        if method == "eth_getBlockByNumber" && params[0] == "latest" {
+            answer["result"]["number"] = json!("0x3");
+        }
+    });
+    assert_eq!(shown(&files.scene.config).await, [(id, 3)]);
+    // No node has the transaction any more.
+    for node in [&files.scene.node, &liar] {
+        node.lie(|method, _, answer| {
+            if method == "eth_getTransactionByHash" {
+                answer["result"] = Value::Null;
+            }
+        });
+    }
+    let report = status(&files.scene.config, None, &[]).await.unwrap().to_string();
+    assert!(report.contains("signed by a quorum (not all votes are readable here)"), "{report}");
 }

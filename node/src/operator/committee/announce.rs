@@ -50,7 +50,7 @@ pub async fn announce(
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
     if is_done().await? {
-        nodes.settle().await?;
+        nodes.settle(None, told).await?;
         let there = read().await?;
         there.check_open()?;
         return Ok(there);

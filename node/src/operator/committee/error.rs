@@ -8,6 +8,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
+use crate::authority::certification::ArchiveError;
 use crate::authority::config::ConfigError;
 use crate::authority::rollback::DetectionError;
 use crate::authority::storage::StorageError;
@@ -145,6 +146,19 @@ pub enum CommitteeError {
         /// The newest final block.
         newest: u64,
     },
+    /// A node does not get to the block, or another one has invented it.
+    #[error(
+        "block {block} is still not final at {node}, whose newest final block is {newest}: find out which Ethereum node is \
+         wrong, and run the command again"
+    )]
+    NotSettled {
+        /// The node: its URL without the path.
+        node: String,
+        /// The block.
+        block: u64,
+        /// The node's newest final block.
+        newest: u64,
+    },
     /// This authority's own node has not followed the chain far enough.
     #[error(
         "this authority's node has followed the chain up to block {}, and block {block} is to be accepted; start it and \
@@ -195,6 +209,22 @@ pub enum CommitteeError {
         /// The checkpoint.
         adopted: Digest,
     },
+    /// An installation makes a checkpoint count that nobody has certified.
+    #[error(
+        "the archive {archive}, whose newest checkpoint is number {newest}, has no certificate of the checkpoint {named}: it \
+         would count without votes. Name one that the committee has certified"
+    )]
+    NotCertified {
+        /// The checkpoint that the announcement names.
+        named: Digest,
+        /// The folder.
+        archive: PathBuf,
+        /// The number of the newest one in it; 0 for none.
+        newest: u64,
+    },
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The secret of a key is public.
     #[error("everybody knows the secret of {0}, which tests and tutorials use: its operator creates another key")]
     KnownKey(String),

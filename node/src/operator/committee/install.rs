@@ -44,7 +44,8 @@ pub async fn install(
             there = read().await?;
         }
         _ => {
-            nodes.settle().await?;
+            let matured = there.matured_block.filter(|_| there.state == State::Matured);
+            nodes.settle(matured, told).await?;
             there = read().await?;
         }
     }

@@ -6,7 +6,7 @@ use fastpay_core::{Committees, CouncilStatement, Digest, Domain, Epoch, PrimaryA
 use fastpay_ethereum::{Clock, EpochReader, Primary, PrimaryConfig, PrimaryError};
 use tokio::time::sleep;
 
-use super::CommitteeError;
+use super::{CommitteeError, Tell};
 use crate::authority::config::Config;
 
 /// The contract accepts an announcement if its deadline is at most this far away.
@@ -19,6 +19,8 @@ const DELAY_WITHOUT_GUARDIAN_S: u64 = 21 * 86_400;
 const SPREAD_MAX_S: u64 = 300;
 /// In the next block, the contract knows the hashes of fewer blocks than this before the newest one (EIP-2935).
 const HASHES_KEPT: u64 = 8_191;
+/// A block that is not final so long after the chain had it does not become so: a node lies, or has stopped.
+const SETTLE_MAX_S: u64 = 3_600;
 /// The pause between reads while a block is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So many reads give a node the time to take up a block that another one has.
@@ -117,15 +119,38 @@ impl Nodes {
         self.agree_soon(async |node| Ok((node.guardian().await?, node.recovery().await?))).await
     }
 
-    /// Waits until all that the nodes' newest blocks say now is final.
-    pub(super) async fn settle(&self) -> Result<(), CommitteeError> {
-        let newest = self.heads().await?.highest;
-        loop {
-            match self.final_hash(newest).await {
-                Err(CommitteeError::NotFinal { .. }) => sleep(PAUSE).await,
-                answer => return answer.map(drop),
+    /// Each node by itself.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Primary> {
+        self.nodes.iter().map(|(_, node)| node)
+    }
+
+    /// Waits until a block is final at every node; by default the highest one that any of them has, so that all that they
+    /// say now is final. Tells once what it waits for. By the chain's clock it waits for an hour at most.
+    pub(super) async fn settle(&self, block: Option<u64>, told: Tell<'_>) -> Result<(), CommitteeError> {
+        let heads = self.heads().await?;
+        let (block, until) = (block.unwrap_or(heads.highest), heads.latest.saturating_add(SETTLE_MAX_S));
+        let mut is_told = false;
+        while let Some((node, newest)) = self.behind(block).await? {
+            if !std::mem::replace(&mut is_told, true) {
+                told(format!("waiting until block {block} is final at {node}, whose newest final block is {newest}"));
+            }
+            if self.heads().await?.earliest > until {
+                return Err(CommitteeError::NotSettled { node, block, newest });
+            }
+            sleep(PAUSE).await;
+        }
+        self.final_hash(block).await.map(drop)
+    }
+
+    /// A node at which this block is not final, and its newest final block.
+    async fn behind(&self, block: u64) -> Result<Option<(String, u64)>, CommitteeError> {
+        for (label, node) in &self.nodes {
+            let newest = node.final_head().await?.number();
+            if newest < block {
+                return Ok(Some((label.clone(), newest)));
             }
         }
+        Ok(None)
     }
 
     /// The nodes' newest blocks. No node alone decides on the time: where two are minutes apart, they disagree.
@@ -176,11 +201,8 @@ impl Nodes {
 
     /// The hash of a block that is final at every node.
     pub(super) async fn final_hash(&self, block: u64) -> Result<Digest, CommitteeError> {
-        for (_, node) in &self.nodes {
-            let newest = node.final_head().await?.number();
-            if newest < block {
-                return Err(CommitteeError::NotFinal { block, newest });
-            }
+        if let Some((_, newest)) = self.behind(block).await? {
+            return Err(CommitteeError::NotFinal { block, newest });
         }
         self.agree(async |node| node.block_hash(block).await).await
     }

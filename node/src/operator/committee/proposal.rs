@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::describe::{checkpoint, role};
 use super::nodes::{Heads, Nodes};
-use super::votes::{Acceptances, acceptances, valid, voters, voters_in};
+use super::votes::{Acceptances, acceptances, valid, verified, voters, voters_in};
 use super::{CommitteeError, VoteFile};
 
 /// What has happened to a proposed committee.
@@ -71,15 +71,15 @@ pub struct Proposal {
     pub matured_block: Option<u64>,
     /// The members of the current committee that signed it, as far as the files or the chain show.
     pub signed_by: Vec<AuthorityName>,
-    /// The number of them that is needed.
-    pub signatures_needed: usize,
+    /// The number of them that is needed; `None` if the committee that signs is not known.
+    pub signatures_needed: Option<usize>,
     /// The block that most of the acceptances in the files name.
     pub accepted_block: Option<u64>,
     /// The members of the announced committee whose acceptances are in the files, and name that block.
     pub accepted_by: Vec<AuthorityName>,
     /// The number of them that is needed.
     pub acceptances_needed: usize,
-    /// The authorities whose votes are in the files and do not count: of another statement, block or key.
+    /// Of each file whose vote does not count, the authority that it names: of another statement, block or key.
     pub ignored: Vec<AuthorityName>,
     /// The guardian and the recovery address in the newest block.
     #[serde(skip)]
@@ -118,7 +118,11 @@ impl Proposal {
             None => Acceptances::default(),
         };
         let accepted_by = voters(&accepted.votes);
-        let names = votes.iter().map(|vote| vote.authority);
+        let counts = |vote: &VoteFile| {
+            before.is_some_and(|before| verified(before, id, vote).is_some())
+                || verified(committee, accepted.digest, vote).is_some()
+        };
+        let ignored = votes.iter().filter(|vote| !counts(vote)).map(|vote| vote.authority).collect();
         let mut proposal = Self {
             id,
             epoch: committee.epoch(),
@@ -136,10 +140,10 @@ impl Proposal {
             installable_at: clock.map(|clock| clock.installable_at),
             lapses_at: clock.map(|clock| clock.lapses_at),
             matured_block,
-            signatures_needed: before.map_or(0, |before| before.quorum()),
+            signatures_needed: before.map(|before| before.quorum()),
             accepted_block: Some(accepted.block).filter(|_| !accepted_by.is_empty()),
             acceptances_needed: committee.quorum(),
-            ignored: names.filter(|name| !signed_by.contains(name) && !accepted_by.contains(name)).collect(),
+            ignored,
             signed_by,
             accepted_by,
             roles_now: nodes.roles().await?,
@@ -164,12 +168,10 @@ impl Proposal {
         let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
         let (signed, accepted) = (signed_by.len(), accepted_by.len());
         match self.state {
-            State::Proposed if signed < *signatures_needed => {
-                format!(
-                    "{} more members of the current committee sign it (`committee sign`)",
-                    signatures_needed - signed
-                )
-            }
+            State::Proposed if signatures_needed.is_some_and(|needed| signed < needed) => format!(
+                "{} more members of the current committee sign it (`committee sign`)",
+                signatures_needed.unwrap_or_default().saturating_sub(signed)
+            ),
             State::Proposed => format!("announce it by {} (`committee announce`)", utc(self.deadline)),
             State::Announced if self.endorsed_at.is_none() && !self.is_recovery && !guardian_now.is_zero() => format!(
                 "the guardian {guardian_now} endorses it (`committee endorse`); without that, wait until {}",
@@ -277,8 +279,13 @@ impl fmt::Display for Proposal {
             let all: Vec<_> = names.iter().map(ToString::to_string).collect();
             format!("{} of {needed} needed{}{}", all.len(), if all.is_empty() { "" } else { ": " }, all.join(", "))
         };
-        if !self.is_recovery {
-            writeln!(f, "  signed by {}", of(&self.signed_by, self.signatures_needed))?;
+        match self.signatures_needed {
+            _ if self.is_recovery => {}
+            Some(needed) if self.announced_at.is_none() || self.signed_by.len() >= needed => {
+                writeln!(f, "  signed by {}", of(&self.signed_by, needed))?;
+            }
+            // The contract has counted them.
+            _ => writeln!(f, "  signed by a quorum (not all votes are readable here)")?,
         }
         if let Some(at) = self.announced_at {
             let endorsed = self.endorsed_at.map_or("not endorsed".to_owned(), |at| format!("endorsed {}", utc(at)));

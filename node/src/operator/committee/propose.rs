@@ -6,6 +6,7 @@ use fastpay_core::{Announcement, Committee, CouncilStatement, Digest, Epoch, Pri
 use fastpay_program::files;
 
 use super::announcement::{announcement, check_members, check_terms, file_of};
+use super::checkpoint::check_checkpoint;
 use super::describe::describe;
 use super::nodes::Nodes;
 use super::prove::Proof;
@@ -59,6 +60,7 @@ pub async fn propose(
     check_terms(&proposed, &domain)?;
     check_members(&proposed, proofs, &domain, &committees)?;
     nodes.check_guardian(proposed.guardian).await?;
+    check_checkpoint(config, &domain, &committees, proposed.checkpoint)?;
     nodes.check_deadline(deadline).await?;
     nodes.check_digest(&CouncilStatement::Announcement(&proposed)).await?;
     let unwritten = |error| CommitteeError::Stored { path: out.into(), error };

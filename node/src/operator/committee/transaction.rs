@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::{Digest, PrimaryAddress};
 use fastpay_ethereum::{
-    Call, PrimaryError, PrivateKeySigner, Progress as Sending, Revert, SendError, Sender, SenderConfig, Step,
-    Submission,
+    Call, Inclusion, PrimaryError, PrivateKeySigner, Progress as Sending, Revert, SendError, Sender, SenderConfig,
+    Step, Submission,
 };
 use fastpay_program::files;
 use fastpay_program::keystore::{self, KeystoreError, PassphraseSource};
@@ -113,6 +113,7 @@ impl<'a> Courier<'a> {
         is_done: impl AsyncFn() -> Result<bool, CommitteeError>,
         told: Tell<'_>,
     ) -> Result<(), CommitteeError> {
+        let mut block = None;
         if !is_done().await? {
             let sent = match self.sender.prepare(call).await {
                 Ok(submission) => self.follow(submission, told).await,
@@ -121,10 +122,11 @@ impl<'a> Courier<'a> {
             match sent {
                 // Somebody else may have been faster.
                 Err(error) if !is_revert(&error) || !is_done().await? => return Err(error),
-                _ => {}
+                Err(_) => {}
+                Ok(inclusion) => block = Some(inclusion.block_number),
             }
         }
-        self.nodes.settle().await?;
+        self.nodes.settle(block, told).await?;
         is_done().await?.then_some(()).ok_or(CommitteeError::Undone)
     }
 
@@ -137,7 +139,7 @@ impl<'a> Courier<'a> {
         match self.follow(submission, told).await {
             // What is to be done is sent anew.
             Err(CommitteeError::Send(error)) if will_never_happen(&error) => told(error.to_string()),
-            outcome => outcome?,
+            outcome => drop(outcome?),
         }
         Ok(())
     }
@@ -164,7 +166,7 @@ impl<'a> Courier<'a> {
     }
 
     /// Follows a stored transaction until its outcome is known, and then removes it.
-    async fn follow(&self, submission: Submission, told: Tell<'_>) -> Result<(), CommitteeError> {
+    async fn follow(&self, submission: Submission, told: Tell<'_>) -> Result<Inclusion, CommitteeError> {
         let (mut last, nonce) = (String::new(), submission.nonce);
         let outcome = {
             let mut store = |submission: &Submission| self.write(submission);
@@ -187,7 +189,7 @@ impl<'a> Courier<'a> {
             // Otherwise the next transaction waits for this one, without end.
             self.sender.release(nonce);
         }
-        Ok(outcome.map(drop)?)
+        Ok(outcome?)
     }
 
     fn write(&self, submission: &Submission) -> io::Result<()> {

@@ -23,7 +23,8 @@ pub(super) fn valid(committee: &Committee, digest: Digest, votes: &[VoteFile]) -
     votes.iter().filter_map(|vote| verified(committee, digest, vote)).collect()
 }
 
-fn verified(committee: &Committee, digest: Digest, vote: &VoteFile) -> Option<VerifiedContractVote> {
+/// The vote, if a member of `committee` gave it for this digest.
+pub(super) fn verified(committee: &Committee, digest: Digest, vote: &VoteFile) -> Option<VerifiedContractVote> {
     let vote = ContractVote { authority: vote.authority, signature: EcdsaSignature(vote.signature.0) };
     vote.verify(committee, digest).ok()
 }
