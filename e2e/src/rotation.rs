@@ -138,8 +138,18 @@ impl Network {
     /// # Errors
     /// If the commands refuse.
     pub fn announce(&self, rotation: &Rotation) -> Result<(), Failure> {
-        self.announce_unendorsed(rotation)?.success()?;
-        self.send(By::Guardian, "endorse", rotation, Vec::new())?.success().map(drop)
+        let announced = self.announce_unendorsed(rotation)?.success()?;
+        self.endorse(rotation, &announced)
+    }
+
+    /// Endorses what `announced` has announced.
+    ///
+    /// # Errors
+    /// If the command refuses.
+    pub fn endorse(&self, rotation: &Rotation, announced: &Finished) -> Result<(), Failure> {
+        let said: Value = serde_json::from_str(&announced.out).map_err(|error| Failure::Wrong(error.to_string()))?;
+        let id = said.get("id").and_then(Value::as_str).unwrap_or_default();
+        self.send(By::Guardian, "endorse", rotation, vec!["--id".into(), id.into()])?.success().map(drop)
     }
 
     /// Announces a committee, as anyone may.

@@ -66,13 +66,15 @@ impl Sender {
     /// and confirm the stored submission again.
     ///
     /// # Errors
-    /// If it reverted or was superseded, could not be stored, or needs an operator.
+    /// If it is not signed with this key for this chain, reverted or was superseded, could not be stored, or needs an
+    /// operator.
     pub async fn confirm(
         &self,
         mut submission: Submission,
         store: &mut (dyn FnMut(&Submission) -> io::Result<()> + Send),
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Inclusion, SendError> {
+        self.check_own(&submission)?;
         store(&submission)?;
         self.report(&submission, self.broadcast(&submission).await, progress)?;
         let mut offered_at = Instant::now();
@@ -135,8 +137,9 @@ impl Sender {
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<(), SendError> {
         match (sent, submission.attempts.last()) {
-            (Ok(()), Some(attempt)) => progress(Progress::Submitted { hash: attempt.hash }),
-            (Ok(()), None) => {}
+            (Ok(()), newest) => {
+                newest.into_iter().for_each(|newest| progress(Progress::Submitted { hash: newest.hash }));
+            }
             // An earlier offer may be pending already, so a lack of funds for a higher one is not the end.
             (Err(SendError::Primary(error @ PrimaryError::InsufficientFunds)), _) if submission.attempts.len() > 1 => {
                 progress(Progress::Waiting { reason: error.to_string() });

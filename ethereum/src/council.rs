@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy::primitives::{Address, B256, Bytes, U256};
-use alloy::sol_types::{SolCall, SolEvent};
-use fastpay_core::{Amount, Announcement, Committee, CouncilStatement, Digest, Epoch};
+use alloy::sol_types::{SolCall, SolEvent, SolInterface};
+use fastpay_core::{Amount, Announcement, Committee, CouncilStatement, Digest, Domain, Epoch};
 use serde::Deserialize;
 
 use crate::contract::{CapRaise, ICouncil, IFastPay};
@@ -42,6 +42,21 @@ impl Clock {
         let is_cancelled = self.is_recovery && self.announced_at <= sign_of_life;
         current.0.checked_add(1) == Some(self.epoch.0) && !is_cancelled && now <= self.lapses_at
     }
+}
+
+/// A step by which a committee is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A quorum's announcement.
+    Announce,
+    /// The recovery address's announcement.
+    AnnounceRecovery,
+    /// The guardian's endorsement.
+    Endorse,
+    /// The record that its delay has passed.
+    Mature,
+    /// The installation.
+    Install,
 }
 
 impl Primary {
@@ -85,6 +100,22 @@ impl Primary {
             }
         }
         Ok(announced)
+    }
+
+    /// The event of the installation of an epoch, if it is in the blocks from `first` to `last`.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn installed(
+        &self,
+        epoch: Epoch,
+        first: u64,
+        last: u64,
+    ) -> Result<Option<IFastPay::CommitteeInstalled>, PrimaryError> {
+        let kinds = [IFastPay::CommitteeInstalled::SIGNATURE_HASH];
+        let logs = self.first_answer(|node| node.logs(&kinds, first, last)).await?;
+        let mut events = logs.iter().filter_map(|log| IFastPay::CommitteeInstalled::decode_log_data(log.data()).ok());
+        Ok(events.rfind(|event| event.epoch == epoch.0))
     }
 
     /// The votes with which this transaction announced a committee, packed and not verified; `None` if it announced a
@@ -215,6 +246,25 @@ fn announcement_of(announced: &crate::ContractAnnouncement) -> Option<Announceme
 }
 
 impl Call {
+    /// The step that this call takes if the council of `domain` is called, and the digest of the announcement; `None`
+    /// if it is no step of one.
+    #[must_use]
+    pub fn step(&self, domain: &Domain) -> Option<(Step, Digest)> {
+        use ICouncil::ICouncilCalls as Calls;
+        let id = |announced: &crate::ContractAnnouncement| {
+            let announcement = announcement_of(announced)?;
+            Some(domain.council_digest(&CouncilStatement::Announcement(&announcement)))
+        };
+        match Calls::abi_decode(&self.data).ok()? {
+            Calls::announce(call) => Some((Step::Announce, id(&call.announcement)?)),
+            Calls::announceRecovery(call) => Some((Step::AnnounceRecovery, id(&call.announcement)?)),
+            Calls::endorse(call) => Some((Step::Endorse, call.id)),
+            Calls::mature(call) => Some((Step::Mature, call.id)),
+            Calls::install(call) => Some((Step::Install, id(&call.announcement)?)),
+            _ => None,
+        }
+    }
+
     /// Announces the next committee. `proofs` are its members' proofs of possession in their order, `votes` those of a
     /// quorum of the current committee.
     #[must_use]

@@ -50,7 +50,7 @@ pub use contract::{
     AssetCap, CapRaise, CertifiedRedemption, ContractAnnouncement, ContractAuthority, ContractRedemption, ICouncil,
     IFastPay, IToken, SafetyParameters, UnlockOutcome, Upholding, certified_redemption,
 };
-pub use council::Clock;
+pub use council::{Clock, Step};
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
 pub use epochs::EpochReader;
 pub use error::PrimaryError;

@@ -63,9 +63,7 @@ pub enum SendError {
     #[error(transparent)]
     Primary(#[from] PrimaryError),
     /// The chain's base fee is above the configured cap.
-    #[error(
-        "the chain's base fee of {base_fee_gwei} gwei is above the cap of {cap_gwei} gwei; wait or raise max_fee_cap_gwei"
-    )]
+    #[error("the chain's base fee of {base_fee_gwei} gwei is above the cap of {cap_gwei} gwei; wait, or raise the cap")]
     FeesTooHigh {
         /// The newest block's base fee in gwei, rounded down.
         base_fee_gwei: u128,
@@ -96,6 +94,9 @@ pub enum SendError {
         /// The address of the given key.
         given: Address,
     },
+    /// A stored submission was never signed: what it would do is nobody's decision.
+    #[error("the stored transaction was never signed, so it is not sent; find out who wrote it")]
+    NoAttempt,
     /// A stored submission is for another chain, where the same address is another contract.
     #[error(
         "the stored transaction {hash} was not signed for chain {chain_id} and is not sent there; finish it with the \
@@ -141,6 +142,7 @@ impl SendError {
             Self::RevertedOnChain { .. }
             | Self::Superseded { .. }
             | Self::OtherKey { .. }
+            | Self::NoAttempt
             | Self::OtherChain { .. }
             | Self::TooMuchGas { .. }
             | Self::Unsendable { .. }
@@ -347,15 +349,11 @@ impl Sender {
     /// to wait.
     ///
     /// # Errors
-    /// If no node answers, or the submission is of another key or chain.
+    /// If no node answers, or the submission is not signed with this key for this chain.
     pub async fn raised(&self, submission: &Submission) -> Result<Option<Submission>, SendError> {
-        self.sign_again(submission)?;
+        let (last, _) = self.sign_again(submission)?;
         let fresh = self.primary.current_offer(&self.config).await?.fees;
-        let offer = match submission.attempts.last() {
-            Some(last) => self.config.next_offer(last.fees, fresh),
-            None => Some(fresh),
-        };
-        let Some(fees) = offer else { return Ok(None) };
+        let Some(fees) = self.config.next_offer(last.fees, fresh) else { return Ok(None) };
         let mut raised = submission.clone();
         self.add_attempt(&mut raised, fees)?;
         Ok(Some(raised))
@@ -366,9 +364,9 @@ impl Sender {
     ///
     /// # Errors
     /// If no node accepted it: unless the error is [`SendError::Unsendable`], it may be sent again. If the submission
-    /// is of another key or chain: then it was not sent.
+    /// is not signed with this key for this chain: then it was not sent.
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
-        let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
+        let (newest, raw) = self.sign_again(submission)?;
         self.adopt(submission);
         let (mut taken, mut failure, mut refusal) = (false, None::<PrimaryError>, None);
         for node in self.primary.endpoints() {
@@ -386,11 +384,11 @@ impl Sender {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        match (failure, refusal, submission.attempts.last()) {
+        match (failure, refusal) {
             _ if taken => Ok(()),
-            (Some(error), ..) => Err(error.into()),
-            (None, Some(reason), Some(attempt)) if !self.is_known(submission).await? => {
-                Err(SendError::Unsendable { hash: attempt.hash, reason: Box::new(reason) })
+            (Some(error), _) => Err(error.into()),
+            (None, Some(reason)) if !self.is_known(submission).await? => {
+                Err(SendError::Unsendable { hash: newest.hash, reason: Box::new(reason) })
             }
             // An earlier offer is pending.
             _ => Ok(()),
@@ -484,22 +482,30 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether the submission is of this key and this chain.
+    /// Whether the submission was signed with this key for this chain.
     #[must_use]
     pub fn is_own(&self, submission: &Submission) -> bool {
-        self.sign_again(submission).is_ok()
+        self.check_own(submission).is_ok()
+    }
+
+    /// Checks that the submission was signed with this key for this chain.
+    ///
+    /// # Errors
+    /// [`SendError::NoAttempt`], [`SendError::OtherKey`] or [`SendError::OtherChain`].
+    pub fn check_own(&self, submission: &Submission) -> Result<(), SendError> {
+        self.sign_again(submission).map(drop)
     }
 
     /// Signs the newest attempt again. Signing is deterministic, so an equal hash proves that it was signed with this
     /// key for this chain. On another chain, its call and its ETH would go to a stranger's contract at the same
     /// address.
-    fn sign_again(&self, submission: &Submission) -> Result<Option<Bytes>, SendError> {
-        let Some(attempt) = submission.attempts.last() else { return Ok(None) };
+    fn sign_again(&self, submission: &Submission) -> Result<(Attempt, Bytes), SendError> {
+        let attempt = submission.attempts.last().ok_or(SendError::NoAttempt)?;
         let (hash, raw) = self.sign(submission, attempt.fees)?;
         if hash != attempt.hash {
             return Err(SendError::OtherChain { hash: attempt.hash, chain_id: self.primary.chain_id() });
         }
-        Ok(Some(raw))
+        Ok((*attempt, raw))
     }
 
     fn sign(&self, submission: &Submission, fees: Fees) -> Result<(B256, Bytes), SendError> {

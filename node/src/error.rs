@@ -267,18 +267,20 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
         E::NotQueued | E::NotCompromised(_) | E::Confirmed | E::NotJoined(_) | E::Stale(_) => ErrorKind::Argument,
         E::Adopted { .. } | E::NotAdopted(_) | E::OtherCandidate { .. } => ErrorKind::Argument,
-        E::NotBegun { .. } => ErrorKind::Argument,
+        E::NotBegun { .. } | E::NotCertified { .. } => ErrorKind::Argument,
+        E::Archive(error) => of_archive(error),
         E::Folder(error) => of_storage(error),
         E::Mark(error) => of_detection(error),
         E::Recover(error) => of_recover(error),
         E::NotAMember(_) => ErrorKind::Key,
         E::KnownKey(_) | E::NoGuardian { .. } | E::OtherProposal(_) | E::Ended(_) => ErrorKind::Argument,
         E::RecoverySince(_) | E::RecoveryNotEndorsable(_) | E::BlockForgotten(_) => ErrorKind::Argument,
+        E::NotAsked { .. } => ErrorKind::Argument,
         E::WrongSender { .. } => ErrorKind::Key,
-        E::TooFewVotes { .. } | E::TooEarly { .. } | E::Alive(_) => ErrorKind::Timeout,
+        E::NotSettled { .. } | E::TooFewVotes { .. } | E::TooEarly { .. } | E::Alive(_) => ErrorKind::Timeout,
         E::Busy(_) => ErrorKind::Busy,
-        E::Stored { .. } => ErrorKind::Storage,
-        E::Undone => ErrorKind::Primary,
+        E::Stored { .. } | E::OtherTransaction { .. } => ErrorKind::Storage,
+        E::Undone | E::NoInstallation(_) => ErrorKind::Primary,
         E::Send(error) => of_send(error),
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,
         E::NotFinal { .. } | E::OtherChain(_) | E::Disagreement { .. } => ErrorKind::Primary,
@@ -291,7 +293,7 @@ fn of_send(error: &SendError) -> ErrorKind {
         SendError::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
         SendError::OtherKey { .. } => ErrorKind::Key,
         SendError::OtherChain { .. } => ErrorKind::Config,
-        SendError::NotStored(_) => ErrorKind::Storage,
+        SendError::NotStored(_) | SendError::NoAttempt => ErrorKind::Storage,
         SendError::Signing(_) => ErrorKind::System,
         SendError::Primary(_)
         | SendError::FeesTooHigh { .. }
@@ -302,19 +304,21 @@ fn of_send(error: &SendError) -> ErrorKind {
     }
 }
 
+fn of_archive(error: &ArchiveError) -> ErrorKind {
+    use ArchiveError as E;
+    match error {
+        E::Io { .. } | E::Wrong { .. } | E::WrongInStore { .. } | E::NoRoom { .. } => ErrorKind::Storage,
+        E::Store(error) => of_store(error),
+        E::Missing(_) | E::Skipped { .. } => ErrorKind::Argument,
+    }
+}
+
 fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
     use CheckpointError as E;
     match error {
         E::Deployment(error) => of_deployment(error),
         E::Epochs(_) => ErrorKind::Config,
-        E::Archive(
-            ArchiveError::Io { .. }
-            | ArchiveError::Wrong { .. }
-            | ArchiveError::WrongInStore { .. }
-            | ArchiveError::NoRoom { .. },
-        ) => ErrorKind::Storage,
-        E::Archive(ArchiveError::Store(error)) => of_store(error),
-        E::Archive(ArchiveError::Missing(_) | ArchiveError::Skipped { .. }) => ErrorKind::Argument,
+        E::Archive(error) => of_archive(error),
         E::Storage(error) => of_storage(error),
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
         E::Chain(_) | E::Primary(_) | E::Installation { .. } => ErrorKind::Primary,

@@ -126,7 +126,10 @@ async fn one_stolen_key_is_replaced_although_the_commands_are_killed() {
     let sent: U64 = chain.request("eth_getTransactionCount", json!([sender, "latest"])).await.unwrap();
     assert_eq!(sent.to::<u64>(), 1);
 
-    network.send(By::Guardian, "endorse", &rotation, Vec::new()).unwrap().success().unwrap();
+    let unnamed = network.send(By::Guardian, "endorse", &rotation, Vec::new()).unwrap();
+    assert_eq!(unnamed.status.code(), Some(2), "{}", unnamed.err);
+    assert!(unnamed.err.contains("is not endorsed: if this is what you want"), "{}", unnamed.err);
+    network.endorse(&rotation, &once).unwrap();
     chain.pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();
     let committee = Committee::new(Epoch(1), members).unwrap();

@@ -9,8 +9,8 @@ use alloy::signers::SignerSync;
 use alloy::sol_types::SolValue;
 use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityName, Committee, Epoch, TransactionIndex};
 use fastpay_ethereum::{
-    Call, Finality, Primary, PrimaryConfig, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig,
-    Status, Submission, Token,
+    Call, Finality, Offer, Primary, PrimaryConfig, PrimaryError, PrivateKeySigner, Progress, SendError, Sender,
+    SenderConfig, Status, Submission, Token,
 };
 use fastpay_testkit::anvil::{Anvil, LyingNode, Mining};
 use serde_json::{Value, json};
@@ -301,8 +301,8 @@ async fn a_transaction_that_reverts_on_the_chain_is_reported() {
     let revoke = Token::new(sender.primary().clone(), token).approve(U256::ZERO);
     scene.anvil.send_raw(&owner, submission.nonce, token.into(), U256::ZERO, revoke.data).await;
     scene.anvil.mine(1).await;
-    let late = Submission { nonce: submission.nonce + 1, attempts: vec![], ..submission };
-    let late = sender.raised(&late).await.unwrap().unwrap();
+    let offer = sender.current_offer().await.unwrap();
+    let late = sender.prepare_within(submission.call, &offer, submission.gas_limit).await.unwrap();
     sender.broadcast(&late).await.unwrap();
     scene.anvil.mine(3).await;
     let error = sender.confirm(late, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
@@ -335,8 +335,8 @@ async fn unsendable_transactions_are_not_prepared_and_rejected_ones_are_reported
     assert!(sender.prepare_within(scene.deposit(5), &offer, offer.gas_max).await.is_ok());
     // As it was prepared once: with more gas than a block has.
     let submission = sender.prepare(scene.deposit(5)).await.unwrap();
-    let large = Submission { gas_limit: 31_000_000, attempts: vec![], ..submission.clone() };
-    let large = sender.raised(&large).await.unwrap().unwrap();
+    let generous = Offer { gas_max: 31_000_000, ..offer };
+    let large = sender.prepare_within(scene.deposit(5), &generous, 31_000_000).await.unwrap();
     let error = sender.broadcast(&large).await.unwrap_err();
     assert!(matches!(error, SendError::Unsendable { .. }) && !error.is_retryable(), "{error}");
     // Nothing is concluded where one of two nodes does not answer, or has an earlier offer.
@@ -350,8 +350,9 @@ async fn unsendable_transactions_are_not_prepared_and_rejected_ones_are_reported
     sender.broadcast(&Submission { attempts, ..large.clone() }).await.unwrap();
     // Its nonce is the next one's.
     scene.anvil.request::<Value>("anvil_dropAllTransactions", json!([])).await;
-    let after = Submission { nonce: large.nonce + 1, attempts: vec![], ..submission.clone() };
-    sender.broadcast(&sender.raised(&after).await.unwrap().unwrap()).await.unwrap();
+    let after = sender.prepare_within(scene.deposit(5), &offer, submission.gas_limit).await.unwrap();
+    assert_eq!(after.nonce, large.nonce + 1);
+    sender.broadcast(&after).await.unwrap();
     assert_eq!(sender.prepare(scene.deposit(5)).await.unwrap().nonce, large.nonce + 2);
     sender.release(large.nonce);
     assert_eq!(sender.prepare(scene.deposit(5)).await.unwrap().nonce, large.nonce);
@@ -414,4 +415,26 @@ async fn what_is_no_token_gets_a_typed_error() {
         assert!(matches!(error, PrimaryError::BadToken { .. }), "{error}");
         assert!(!error.is_retryable());
     }
+}
+
+#[tokio::test]
+async fn what_nobody_signed_is_neither_signed_nor_sent() {
+    let scene = Scene::new().await;
+    let sender = scene.sender().await;
+    let planted = Submission { attempts: Vec::new(), ..sender.prepare(scene.deposit(5)).await.unwrap() };
+    let mut stored = 0;
+    let mut store = |_: &Submission| {
+        stored += 1;
+        Ok(())
+    };
+    let outcomes = [
+        sender.broadcast(&planted).await,
+        sender.raised(&planted).await.map(drop),
+        sender.confirm(planted.clone(), &mut store, &mut |_| ()).await.map(drop),
+    ];
+    for outcome in outcomes {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, SendError::NoAttempt) && !error.is_retryable(), "{error}");
+    }
+    assert!(!sender.is_own(&planted) && stored == 0);
 }

@@ -49,11 +49,15 @@ pub(crate) enum ChangeCommand {
         #[command(flatten)]
         sending: SendingArguments,
     },
-    /// Endorse an announcement with the guardian's key: it can be installed a day later, not 14 days after the announcement
+    /// Endorse an announcement with the guardian's key: it can be installed a day later, not 14 days after the announcement.
+    /// Without --id it only shows what the file announces
     Endorse {
         /// The JSON file of the announcement
         #[arg(long)]
         announcement: PathBuf,
+        /// The digest of the announcement, as the command shows it
+        #[arg(long)]
+        id: Option<Digest>,
         #[command(flatten)]
         sending: SendingArguments,
     },

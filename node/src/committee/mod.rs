@@ -34,9 +34,9 @@ pub(super) fn change(command: ChangeCommand) -> Result<(), CommandError> {
             let proposal = runtime.block_on(committee::announce(&config, payer, &what, &mut tell))?;
             Ok(show(&proposal, sending.json)?)
         }
-        ChangeCommand::Endorse { announcement, sending } => {
+        ChangeCommand::Endorse { announcement, id, sending } => {
             let (config, payer, runtime) = sender(&sending)?;
-            let proposal = runtime.block_on(committee::endorse(&config, payer, &announcement, &mut tell))?;
+            let proposal = runtime.block_on(committee::endorse(&config, payer, (&announcement, id), &mut tell))?;
             Ok(show(&proposal, sending.json)?)
         }
         ChangeCommand::Install { announcement, votes, sending } => {

@@ -3,17 +3,22 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{
     Amount, Announcement, Asset, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee,
     ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
+    TransactionIndex,
 };
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
-use fastpay_node::authority::config::Config;
+use fastpay_node::authority::certification::Archive;
+use fastpay_node::authority::config::{ArchiveSettings, Config};
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::follower;
 use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark, mark_stale};
 use fastpay_node::authority::storage::{DataFolder, Fullness};
-use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, raise_cap, release, sign};
+use fastpay_node::operator::committee::{
+    Ballot, CommitteeError, Terms, accept, heartbeat, propose, prove, raise_cap, release, sign,
+};
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret};
 use serde_json::{Value, json};
@@ -171,12 +176,61 @@ async fn an_announcement_is_signed_when_every_member_has_proven_both_keys() {
     let proofs = scene.proofs_of(&scene.next.keys);
     let file = scene.file(json!({ "compromisedSince": 0, "checkpoint": Digest::repeat_byte(9) }));
     let ballot = sign(&scene.config, &keys, &file, &proofs).await.unwrap();
-    assert!(ballot.text.contains("keys are compromised since epoch 0") && ballot.text.contains("checkpoint 0x09"));
+    assert!(ballot.text.contains("keys are compromised since epoch 0") && ballot.text.contains("checkpoint: 0x09"));
     let mixed = AuthorityKeys::from_secrets(secret(3, 1), [0x52; 32]).unwrap();
     for keys in [vec![scene.next.keys[0].clone()], vec![mixed], vec![]] {
         let error = sign(&scene.config, &keys, &file, &proofs).await.unwrap_err();
         assert!(matches!(error, CommitteeError::NotAMember(Epoch(0))), "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_checkpoint_is_named_only_if_the_own_archive_has_it_with_the_votes_of_a_quorum() {
+    let mut scene = Scene::new().await;
+    let folder = scene.path("archive");
+    std::fs::create_dir(&folder).unwrap();
+    let checkpoint = Checkpoint {
+        epoch: Epoch(0),
+        number: 1,
+        previous: Digest::repeat_byte(1),
+        up_to: TransactionIndex(0),
+        cut: Digest::repeat_byte(2),
+        state: Digest::repeat_byte(3),
+        segment: Digest::repeat_byte(4),
+    };
+    let named = scene.now.domain.checkpoint_digest(&checkpoint);
+    let said = scene.sign(scene.file(json!({ "checkpoint": named }))).await.unwrap().text;
+    assert!(said.contains(&format!("checkpoint: {named}. ")) && said.contains("counts without votes"), "{said}");
+    assert!(scene.sign(scene.file(json!({}))).await.unwrap().text.contains("checkpoint: none"));
+    let archive: ArchiveSettings = serde_json::from_value(json!({ "folder": folder })).unwrap();
+    scene.config.archive = Some(archive);
+    let certify = |members: usize| {
+        let keys = &scene.now.keys[..members];
+        let votes: Vec<_> = keys.iter().map(|keys| checkpoint.sign(keys, &scene.now.domain)).collect();
+        let votes: Vec<_> =
+            votes.iter().map(|vote| json!({ "authority": vote.authority, "signature": format!("0x{}", hex::encode(vote.signature.0)) })).collect();
+        let fields = json!({
+            "epoch": 0, "number": 1, "previous": checkpoint.previous, "upTo": 0, "cut": checkpoint.cut,
+            "state": checkpoint.state, "segment": checkpoint.segment,
+        });
+        let file = json!({ "checkpoint": fields, "votes": votes });
+        std::fs::write(Archive::new(&folder).certificate_path(1), file.to_string()).unwrap();
+    };
+    let refused = |error: CommitteeError, number: u64| {
+        let is_that = matches!(&error, CommitteeError::NotCertified { newest, .. } if *newest == number);
+        assert!(is_that, "{error}");
+    };
+    refused(scene.refusal(json!({ "checkpoint": named })).await, 0);
+    certify(2);
+    refused(scene.refusal(json!({ "checkpoint": named })).await, 1);
+    certify(3);
+    scene.sign(scene.file(json!({ "checkpoint": named }))).await.unwrap();
+    refused(scene.refusal(json!({ "checkpoint": Digest::repeat_byte(9) })).await, 1);
+    let terms =
+        Terms { guardian: None, recovery: None, compromised_since: None, checkpoint: Digest::repeat_byte(9), days: 1 };
+    let (proofs, out) = (scene.proofs_of(&scene.next.keys), scene.path("proposed.json"));
+    refused(propose(&scene.config, &proofs, &terms, &out).await.unwrap_err(), 1);
+    assert!(!out.exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use fastpay_core::{AuthorityKeys, Digest, Epoch, PrimaryAddress};
 use fastpay_ethereum::{PrivateKeySigner, SendError};
 use fastpay_node::operator::committee::{
-    Announce, CommitteeError, CouncilReport, Payer, Proposal, State, Terms, accept, announce, endorse, install,
-    propose, read_key, sign, status,
+    Announce, Ballot, CommitteeError, CouncilReport, Payer, Proposal, State, Tell, Terms, accept, announce, endorse,
+    install, propose, read_key, sign, status,
 };
 use fastpay_program::keystore::PassphraseSource;
 use fastpay_testkit::anvil::{GUARDIAN, GUARDIAN_KEY, Rotation};
@@ -18,34 +18,34 @@ use crate::committee::{Scene, signers};
 use crate::scene::eventually_async;
 
 const PAGE: &str = include_str!("../../../docs/OPERATIONS.md");
-const DAY: u64 = 86_400;
-const SENDER: u32 = 5;
-const TERMS: Terms =
+pub const DAY: u64 = 86_400;
+pub const SENDER: u32 = 5;
+pub const TERMS: Terms =
     Terms { guardian: None, recovery: None, compromised_since: None, checkpoint: Digest::ZERO, days: 1 };
 
 /// The files of one replacement.
-struct Files {
-    scene: Scene,
-    next: PathBuf,
-    proofs: Vec<PathBuf>,
+pub struct Files {
+    pub scene: Scene,
+    pub next: PathBuf,
+    pub proofs: Vec<PathBuf>,
 }
 
 impl Files {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         Self::of(Scene::new().await)
     }
 
-    fn of(scene: Scene) -> Self {
+    pub fn of(scene: Scene) -> Self {
         let (next, proofs) = (scene.path("next.json"), scene.proofs_of(&scene.next.keys));
         Self { scene, next, proofs }
     }
 
-    async fn propose(&self, terms: &Terms) -> Result<(String, Proposal), CommitteeError> {
+    pub async fn propose(&self, terms: &Terms) -> Result<(String, Proposal), CommitteeError> {
         propose(&self.scene.config, &self.proofs, terms, &self.next).await
     }
 
     /// Members of the current committee sign.
-    async fn signed_by(&self, members: &[usize]) -> Vec<PathBuf> {
+    pub async fn signed_by(&self, members: &[usize]) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for member in members {
             let keys = &self.scene.now.keys[*member..=*member];
@@ -56,64 +56,75 @@ impl Files {
         files
     }
 
+    /// A member of the next committee accepts.
+    pub async fn accept(&self, member: usize, block: Option<u64>) -> Result<Ballot, CommitteeError> {
+        let keys = &self.scene.next.keys[member..=member];
+        accept(&self.scene.config, keys, &self.next, &self.proofs, block).await
+    }
+
     /// Members of the next committee accept.
-    async fn accepted_by(&self, members: &[usize], block: Option<u64>) -> Vec<PathBuf> {
+    pub async fn accepted_by(&self, members: &[usize], block: Option<u64>) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for member in members {
-            let keys = &self.scene.next.keys[*member..=*member];
-            let ballot = accept(&self.scene.config, keys, &self.next, &self.proofs, block).await.unwrap();
+            let ballot = self.accept(*member, block).await.unwrap();
             let text = serde_json::to_string(&ballot.vote).unwrap();
             files.push(self.scene.write(&format!("accept-{member}.json"), &text));
         }
         files
     }
 
-    fn announcing<'a>(&'a self, votes: &'a [PathBuf]) -> Announce<'a> {
+    pub fn announcing<'a>(&'a self, votes: &'a [PathBuf]) -> Announce<'a> {
         Announce { announcement: &self.next, proofs: &self.proofs, votes, is_recovery: false }
     }
 
-    async fn announce(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
+    pub async fn announce(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
         announce(&self.scene.config, self.payer(SENDER), &self.announcing(votes), &mut |_| ()).await
     }
 
-    async fn endorse(&self, key: u32) -> Result<Proposal, CommitteeError> {
-        endorse(&self.scene.config, self.payer(key), &self.next, &mut |_| ()).await
+    pub async fn endorse(&self, key: u32) -> Result<Proposal, CommitteeError> {
+        let id = self.status(&[]).await.announcements[0].id;
+        self.endorse_as(key, Some(id), &mut |_| ()).await
     }
 
-    async fn install(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
+    pub async fn endorse_as(&self, key: u32, id: Option<Digest>, told: Tell<'_>) -> Result<Proposal, CommitteeError> {
+        endorse(&self.scene.config, self.payer(key), (&self.next, id), told).await
+    }
+
+    pub async fn install(&self, votes: &[PathBuf]) -> Result<Proposal, CommitteeError> {
         install(&self.scene.config, self.payer(SENDER), (&self.next, votes), &mut |_| ()).await
     }
 
-    async fn status(&self, votes: &[PathBuf]) -> CouncilReport {
+    pub async fn status(&self, votes: &[PathBuf]) -> CouncilReport {
         status(&self.scene.config, Some(&self.next), votes).await.unwrap()
     }
 
     /// One of the chain's rich keys pays.
-    fn payer(&self, key: u32) -> Payer {
+    pub fn payer(&self, key: u32) -> Payer {
         Payer { key: self.scene.anvil.rich_key(key), max_fee_cap_gwei: 300 }
     }
 
     /// How many transactions a key has sent.
-    async fn sent(&self, key: u32) -> u64 {
+    pub async fn sent(&self, key: u32) -> u64 {
         let address = self.scene.anvil.rich_key(key).address();
         let count: Value = self.scene.anvil.request("eth_getTransactionCount", json!([address, "latest"])).await;
         u64::from_str_radix(&count.as_str().unwrap()[2..], 16).unwrap()
     }
 
-    fn transaction(&self) -> PathBuf {
+    pub fn transaction(&self) -> PathBuf {
         self.scene.path("next.json.transaction")
     }
 
     /// The announcement is on the contract, and its delay has passed.
-    async fn announced(&self) {
-        self.propose(&TERMS).await.unwrap();
+    pub async fn announced(&self) -> Digest {
+        let id = self.propose(&TERMS).await.unwrap().1.id;
         self.announce(&self.signed_by(&[0, 1, 2]).await).await.unwrap();
         self.endorse(GUARDIAN_KEY).await.unwrap();
         self.scene.anvil.pass(DAY).await;
+        id
     }
 }
 
-fn names(keys: &[AuthorityKeys], members: &[usize]) -> Vec<fastpay_core::AuthorityName> {
+pub fn names(keys: &[AuthorityKeys], members: &[usize]) -> Vec<fastpay_core::AuthorityName> {
     let mut names: Vec<_> = members.iter().map(|member| keys[*member].public().name).collect();
     names.sort_unstable();
     names
@@ -149,6 +160,13 @@ async fn a_committee_is_replaced_step_by_step_and_each_step_is_done_once() {
     assert_eq!((there.state, &there.signed_by), (State::Proposed, &names(&files.scene.now.keys, &[0, 1])));
     assert_eq!(there.ignored, names(&files.scene.next.keys, &[0]));
     assert!(there.next.contains("1 more members of the current committee sign it"), "{}", there.next);
+    // A file that does not count is named, although another one of that member does.
+    let mut stale: Value = serde_json::from_slice(&std::fs::read(&signed[0]).unwrap()).unwrap();
+    let other: Value = serde_json::from_slice(&std::fs::read(&signed[1]).unwrap()).unwrap();
+    stale["signature"] = other["signature"].clone();
+    let stale = files.scene.write("stale.json", &stale.to_string());
+    let report = files.status(&[signed[0].clone(), stale]).await;
+    assert_eq!(report.announcements[0].ignored, names(&files.scene.now.keys, &[0]));
     assert_eq!(files.sent(SENDER).await, 0);
 
     let there = files.announce(&signed).await.unwrap();
@@ -446,6 +464,72 @@ async fn a_recovery_is_announced_by_its_address_after_the_silence_and_is_not_end
     let accepted = files.accepted_by(&[0, 1, 2], None).await;
     anvil.mine(1).await;
     assert_eq!(files.install(&accepted).await.unwrap().state, State::Installed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guardian_sees_what_it_endorses_and_names_it() {
+    let files = Files::new().await;
+    let (heir, checkpoint) = (PrimaryAddress::repeat_byte(0x72), Digest::repeat_byte(0x73));
+    files.propose(&Terms { recovery: Some(heir), checkpoint, ..TERMS }).await.unwrap();
+    let there = files.announce(&files.signed_by(&[0, 1, 2]).await).await.unwrap();
+    let before = files.sent(GUARDIAN_KEY).await;
+    for asked in [None, Some(checkpoint)] {
+        let mut said = String::new();
+        let error = files.endorse_as(GUARDIAN_KEY, asked, &mut |line| said += &line).await.unwrap_err();
+        assert!(
+            matches!(error, CommitteeError::NotAsked { id, asked: of } if (id, of) == (there.id, asked)),
+            "{error}"
+        );
+        assert!(error.to_string().contains(&format!("--id {}", there.id)), "{error}");
+        assert!(said.contains(&format!("recovery: {heir} (now nobody)")) && said.contains("without votes"), "{said}");
+    }
+    assert_eq!(files.sent(GUARDIAN_KEY).await, before);
+    let shown = files.endorse(GUARDIAN_KEY).await.unwrap().to_string();
+    for words in [
+        &format!("guardian: {GUARDIAN} (as now)"),
+        &format!("recovery: {heir} (now nobody)"),
+        &format!("checkpoint: {checkpoint}. "),
+        "to be announced by ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proposal_without_a_guardian_passes_no_command() {
+    let files = Files::new().await;
+    files.propose(&TERMS).await.unwrap();
+    // Whoever sends the file round has left the guardian out, and a quorum has signed that with another tool.
+    let mut file: Value = serde_json::from_slice(&std::fs::read(&files.next).unwrap()).unwrap();
+    file["guardian"] = json!(PrimaryAddress::ZERO);
+    files.scene.write("next.json", &file.to_string());
+    let refused = |outcome: CommitteeError| assert!(matches!(outcome, CommitteeError::NoGuardian { .. }), "{outcome}");
+    let (config, keys) = (&files.scene.config, &files.scene.now.keys);
+    refused(sign(config, &keys[..1], &files.next, &files.proofs).await.unwrap_err());
+    refused(files.announce(&[]).await.unwrap_err());
+    refused(files.endorse(GUARDIAN_KEY).await.unwrap_err());
+    assert_eq!(files.sent(SENDER).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_announcement_of_the_same_members_is_not_taken_for_this_one() {
+    let files = Files::new().await;
+    files.propose(&Terms { checkpoint: Digest::repeat_byte(0x73), ..TERMS }).await.unwrap();
+    files.announce(&files.signed_by(&[0, 1, 2]).await).await.unwrap();
+    files.endorse(GUARDIAN_KEY).await.unwrap();
+    files.scene.anvil.pass(DAY).await;
+    assert_eq!(files.install(&[]).await.unwrap().state, State::Matured);
+    // Another one with the same members, guardian and recovery address names no checkpoint.
+    let (anvil, now, next) = (&files.scene.anvil, signers(&files.scene.now), signers(&files.scene.next));
+    let contract = files.scene.now.domain.contract();
+    anvil.install(&Rotation::new(contract, now, next, anvil.time_s().await + DAY)).await;
+    let error = files.install(&[]).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Ended(_)), "{error}");
+    assert_eq!(files.status(&[]).await.announcements[0].state, State::Ended);
+    // No node has the event: nobody knows.
+    files.scene.node.lie_about_logs(Vec::clear);
+    let error = files.install(&[]).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NoInstallation(Epoch(1))), "{error}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountKey, Amount, Asset, Redemption, Transfer};
-use fastpay_ethereum::{Call, IFastPay, IToken, Sender};
+use fastpay_ethereum::{Call, IFastPay, IToken, Offer, Sender};
 use fastpay_relayer::{Assets, BelowCost, Relayer, State, status_json, status_text};
 use fastpay_testkit::anvil::{LyingNode, Mining, rich_key};
 use serde_json::{Value, json};
@@ -218,8 +218,9 @@ async fn make_unsendable(scene: &Scene, place: usize) {
     let mut state = State::read(&scene.config.data_dir).unwrap();
     let sender = Sender::new(scene.primary.clone(), scene.anvil.rich_key(0), scene.config.sender.clone());
     let submission = &mut state.bundles[place].submission;
-    (submission.gas_limit, submission.attempts) = (31_000_000, Vec::new());
-    *submission = sender.raised(submission).await.unwrap().unwrap();
+    let offer = Offer { gas_max: u64::MAX, ..sender.current_offer().await.unwrap() };
+    sender.release(submission.nonce);
+    *submission = sender.prepare_within(submission.call.clone(), &offer, 31_000_000).await.unwrap();
     let mut file = serde_json::to_value(&state).unwrap();
     for new in ["free_nonces", "left"] {
         file.as_object_mut().unwrap().remove(new);

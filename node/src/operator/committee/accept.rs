@@ -6,7 +6,7 @@ use fastpay_core::{AuthorityKeys, CouncilStatement, Digest, Epoch};
 use fastpay_ethereum::{Clock, Cursor};
 
 use super::announcement::{announcement, check_members};
-use super::nodes::Nodes;
+use super::nodes::{Heads, Nodes};
 use super::{Ballot, CommitteeError, VoteFile, check_begun, member, vote};
 use crate::authority::config::Config;
 use crate::authority::follower;
@@ -32,7 +32,7 @@ pub async fn accept(
     let (epoch, voter) = (announcement.committee.epoch(), member(keys, &announcement.committee)?);
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let clock = nodes.agree(async |node| node.clock_of(id).await).await?.ok_or(CommitteeError::NotAnnounced(id))?;
-    let block = accepted_block(&clock, block, nodes.latest_time().await?)?;
+    let block = accepted_block(&clock, block, nodes.heads().await?)?;
     let block_hash = nodes.final_hash(block).await?;
     let is_new = !committees.current().members().contains(&voter.public());
     let joins = !clock.is_recovery && announcement.compromised_since == epoch;
@@ -51,14 +51,15 @@ pub async fn accept(
     Ok(Ballot { text, vote })
 }
 
-/// The block to name: the requested one, or the one in which the announcement matured.
-fn accepted_block(clock: &Clock, asked: Option<u64>, now: u64) -> Result<u64, CommitteeError> {
-    if now > clock.lapses_at {
+/// The block to name: the requested one, or the one in which the announcement matured. The contract still knows its hash.
+fn accepted_block(clock: &Clock, asked: Option<u64>, heads: Heads) -> Result<u64, CommitteeError> {
+    if heads.earliest > clock.lapses_at {
         return Err(CommitteeError::Lapsed(clock.lapses_at));
     }
     let matured = clock.matured_block.ok_or(CommitteeError::NotMatured(clock.installable_at))?;
     match asked.unwrap_or(matured) {
         block if block < matured => Err(CommitteeError::BlockTooEarly { block, matured }),
+        block if heads.forgot(block) => Err(CommitteeError::BlockForgotten(block)),
         block => Ok(block),
     }
 }
@@ -99,13 +100,16 @@ mod tests {
 
     #[test]
     fn the_block_is_one_in_which_the_announcement_had_matured() {
-        assert_eq!(accepted_block(&clock(Some(7)), None, 150).unwrap(), 7);
-        assert_eq!(accepted_block(&clock(Some(7)), Some(9), 200).unwrap(), 9);
-        let early = accepted_block(&clock(Some(7)), Some(6), 150).unwrap_err();
+        let heads = |earliest, lowest| Heads { earliest, latest: 250, lowest, highest: 20_000 };
+        assert_eq!(accepted_block(&clock(Some(7)), None, heads(150, 8_197)).unwrap(), 7);
+        assert_eq!(accepted_block(&clock(Some(7)), Some(9), heads(200, 8_199)).unwrap(), 9);
+        let old = accepted_block(&clock(Some(7)), None, heads(150, 8_198)).unwrap_err();
+        assert!(matches!(old, CommitteeError::BlockForgotten(7)), "{old}");
+        let early = accepted_block(&clock(Some(7)), Some(6), heads(150, 9)).unwrap_err();
         assert!(matches!(early, CommitteeError::BlockTooEarly { block: 6, matured: 7 }), "{early}");
-        let unripe = accepted_block(&clock(None), Some(9), 150).unwrap_err();
+        let unripe = accepted_block(&clock(None), Some(9), heads(150, 9)).unwrap_err();
         assert!(matches!(unripe, CommitteeError::NotMatured(100)), "{unripe}");
-        let late = accepted_block(&clock(Some(7)), None, 201).unwrap_err();
+        let late = accepted_block(&clock(Some(7)), None, heads(201, 9)).unwrap_err();
         assert!(matches!(late, CommitteeError::Lapsed(200)), "{late}");
     }
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{Announcement, AuthorityName, Committee, CouncilStatement, Epoch, VerifiedContractVote};
-use fastpay_ethereum::Call;
+use fastpay_ethereum::{Call, Step};
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::transaction::{Courier, Payer, Tell};
+use super::transaction::{Courier, Payer, Steps, Tell};
 use super::votes::{valid, voters, votes};
 use super::{CommitteeError, Proposal};
 use crate::authority::config::Config;
@@ -43,28 +43,30 @@ pub async fn announce(
     let announcement = announcement(what.announcement, &domain)?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(what.votes)?;
-    let courier = Courier::new(&nodes, payer, what.announcement, told).await?;
+    let allowed = if what.is_recovery { &[Step::AnnounceRecovery] } else { &[Step::Announce] };
+    let steps = Steps { announcement: what.announcement, id, allowed };
+    let courier = Courier::new(&nodes, payer, steps, told).await?;
     let is_done = async || Ok(nodes.clock_of(id).await?.is_some());
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
     if is_done().await? {
-        nodes.settle().await?;
+        nodes.settle(None, told).await?;
         let there = read().await?;
         there.check_open()?;
         return Ok(there);
     }
     let proofs = check_members(&announcement, what.proofs, &domain, &committees)?.into();
+    nodes.check_guardian(announcement.guardian).await?;
     nodes.check_deadline(announcement.deadline).await?;
-    let council = nodes.agree(async |node| node.council().await).await?;
     let call = if what.is_recovery {
         check_recovery(&nodes, &announcement, &courier).await?;
-        Call::announce_recovery(council, &announcement, proofs)
+        Call::announce_recovery(courier.council(), &announcement, proofs)
     } else {
         let current = committees.current();
         let found = valid(current, id, &files);
         let packed =
             VerifiedContractVote::quorum(current, id, &found).ok_or_else(|| missing(current, &voters(&found)))?;
-        Call::announce(council, &announcement, proofs, packed.into())
+        Call::announce(courier.council(), &announcement, proofs, packed.into())
     };
     courier.send(call, is_done, told).await?;
     read().await
@@ -95,7 +97,7 @@ async fn check_recovery(
         return Err(CommitteeError::WrongSender { role: "recovery address", expected, found });
     }
     let silent_at = nodes.agree(async |node| node.last_sign_of_life().await).await?.saturating_add(RECOVERY_SILENCE_S);
-    if nodes.latest_time().await? < silent_at {
+    if nodes.heads().await?.earliest < silent_at {
         return Err(CommitteeError::Alive(silent_at));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! An announcement in words, for those who decide on it.
 
-use fastpay_core::{Announcement, Committees, PrimaryAddress};
+use fastpay_core::{Announcement, Committees, Digest, PrimaryAddress};
 use fastpay_ethereum::utc;
 
 use super::CommitteeError;
@@ -46,8 +46,9 @@ pub(super) async fn describe(
             announcement.compromised_since
         ));
     }
-    if !announcement.checkpoint.is_zero() {
-        line(format!("checkpoint {}", announcement.checkpoint));
+    line(checkpoint(announcement.checkpoint));
+    if announcement.checkpoint.is_zero() && announcement.compromised_since < next.epoch() {
+        line("  although keys were out: name the newest certified one with --checkpoint, if there is one".into());
     }
     line(format!("to be announced by {}", utc(announcement.deadline)));
     if next.members().len() != now.members().len() {
@@ -62,7 +63,19 @@ pub(super) async fn describe(
     Ok(text)
 }
 
-fn role(name: &str, then: PrimaryAddress, now: PrimaryAddress) -> String {
+/// The checkpoint in words, and what naming one means.
+pub(super) fn checkpoint(named: Digest) -> String {
+    if named.is_zero() {
+        return "checkpoint: none".to_owned();
+    }
+    format!(
+        "checkpoint: {named}. Once it is installed, this checkpoint counts without votes: compare it with the newest certified \
+         one in your own archive"
+    )
+}
+
+/// Who has a role then, and who has it now.
+pub(super) fn role(name: &str, then: PrimaryAddress, now: PrimaryAddress) -> String {
     let who = if then.is_zero() { "nobody".to_owned() } else { then.to_string() };
     match then == now {
         true => format!("{name}: {who} (as now)"),

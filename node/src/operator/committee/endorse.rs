@@ -2,27 +2,38 @@
 
 use std::path::Path;
 
-use fastpay_core::CouncilStatement;
-use fastpay_ethereum::Call;
+use fastpay_core::{CouncilStatement, Digest};
+use fastpay_ethereum::{Call, Step};
 
 use super::announcement::announcement;
 use super::describe::describe;
 use super::nodes::Nodes;
-use super::transaction::{Courier, Payer, Tell};
+use super::transaction::{Courier, Payer, Steps, Tell};
 use super::{CommitteeError, Proposal};
 use crate::authority::config::Config;
 
-/// Endorses the announcement in `file` with the guardian's key, and returns once that is final. Does nothing if it is
-/// endorsed.
+/// Endorses the announcement in `file`, whose digest is `asked`, with the guardian's key, and returns once that is final.
+/// Does nothing if it is endorsed. First describes it; without `asked` it does nothing else.
 ///
 /// # Errors
 /// See [`CommitteeError`].
-pub async fn endorse(config: &Config, payer: Payer, file: &Path, told: Tell<'_>) -> Result<Proposal, CommitteeError> {
+pub async fn endorse(
+    config: &Config,
+    payer: Payer,
+    (file, asked): (&Path, Option<Digest>),
+    told: Tell<'_>,
+) -> Result<Proposal, CommitteeError> {
     let nodes = Nodes::connect(config).await?;
     let announcement = announcement(file, &nodes.domain())?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
-    let courier = Courier::new(&nodes, payer, file, told).await?;
     let committees = nodes.committees().await?;
+    told(describe(&nodes, &announcement, &committees).await?.trim_end().to_owned());
+    if asked != Some(id) {
+        return Err(CommitteeError::NotAsked { id, asked });
+    }
+    nodes.check_guardian(announcement.guardian).await?;
+    let steps = Steps { announcement: file, id, allowed: &[Step::Endorse] };
+    let courier = Courier::new(&nodes, payer, steps, told).await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&[], None)).await;
     let there = read().await?;
     there.check_open()?;
@@ -34,8 +45,6 @@ pub async fn endorse(config: &Config, payer: Payer, file: &Path, told: Tell<'_>)
     if found != expected && !is_done().await? {
         return Err(CommitteeError::WrongSender { role: "guardian", expected, found });
     }
-    told(describe(&nodes, &announcement, &committees).await?);
-    let council = nodes.agree(async |node| node.council().await).await?;
-    courier.send(Call::endorse(council, id), is_done, told).await?;
+    courier.send(Call::endorse(courier.council(), id), is_done, told).await?;
     read().await
 }

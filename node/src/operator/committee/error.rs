@@ -8,6 +8,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
+use crate::authority::certification::ArchiveError;
 use crate::authority::config::ConfigError;
 use crate::authority::rollback::DetectionError;
 use crate::authority::storage::StorageError;
@@ -145,6 +146,19 @@ pub enum CommitteeError {
         /// The newest final block.
         newest: u64,
     },
+    /// A node does not get to the block, or another one has invented it.
+    #[error(
+        "block {block} is still not final at {node}, whose newest final block is {newest}: find out which Ethereum node is \
+         wrong, and run the command again"
+    )]
+    NotSettled {
+        /// The node: its URL without the path.
+        node: String,
+        /// The block.
+        block: u64,
+        /// The node's newest final block.
+        newest: u64,
+    },
     /// This authority's own node has not followed the chain far enough.
     #[error(
         "this authority's node has followed the chain up to block {}, and block {block} is to be accepted; start it and \
@@ -195,6 +209,22 @@ pub enum CommitteeError {
         /// The checkpoint.
         adopted: Digest,
     },
+    /// An installation makes a checkpoint count that nobody has certified.
+    #[error(
+        "the archive {archive}, whose newest checkpoint is number {newest}, has no certificate of the checkpoint {named}: it \
+         would count without votes. Name one that the committee has certified"
+    )]
+    NotCertified {
+        /// The checkpoint that the announcement names.
+        named: Digest,
+        /// The folder.
+        archive: PathBuf,
+        /// The number of the newest one in it; 0 for none.
+        newest: u64,
+    },
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The secret of a key is public.
     #[error("everybody knows the secret of {0}, which tests and tutorials use: its operator creates another key")]
     KnownKey(String),
@@ -242,6 +272,17 @@ pub enum CommitteeError {
     /// The guardian does not shorten a recovery.
     #[error("{0} is a recovery, which an endorsement does not shorten")]
     RecoveryNotEndorsable(Digest),
+    /// Who endorses says what: the file may be another one than the guardian has read.
+    #[error(
+        "the announcement {id} is not endorsed{}: if this is what you want to endorse, repeat the command with --id {id}",
+        .asked.map(|asked| format!(", and {asked} is another one")).unwrap_or_default()
+    )]
+    NotAsked {
+        /// The digest of the announcement in the file.
+        id: Digest,
+        /// The digest that was given.
+        asked: Option<Digest>,
+    },
     /// The delay has not passed.
     #[error(
         "the announcement can be installed from {} on{}", utc(*.at),
@@ -258,21 +299,33 @@ pub enum CommitteeError {
         "the announcement {0} has ended: another committee was installed, or a quorum ended the recovery; propose anew"
     )]
     Ended(Digest),
-    /// The contract no longer knows the hash of the block that the acceptances name.
-    #[error(
-        "the contract no longer knows block {0}, which the acceptances name: all accept again, with --block and the number          of a newer final block"
-    )]
+    /// The contract no longer knows the hash of the block that acceptances name.
+    #[error("the contract no longer knows block {0}: all accept with --block and the number of a newer final block")]
     BlockForgotten(u64),
+    /// The nodes keep no logs of that time, or leave one out.
+    #[error("the Ethereum nodes show no event of the installation of epoch {0}; configure nodes that keep all logs")]
+    NoInstallation(Epoch),
     /// Another command sends transactions for the same announcement.
     #[error("another command sends a transaction for {0}; wait until it has finished")]
     Busy(PathBuf),
     /// The stored transaction cannot be used.
-    #[error("cannot use {path}: {error}")]
+    #[error("cannot use {path}: {error}; find out what it is, and repeat the command")]
     Stored {
         /// The file of the transaction.
         path: PathBuf,
         /// The error.
         error: std::io::Error,
+    },
+    /// The stored transaction is not one that this command sends.
+    #[error(
+        "{path} has {found}; nothing was sent. If another command wrote it, repeat that command. Else delete the file, once \
+         that transaction or another one with its nonce is final, or none was ever sent"
+    )]
+    OtherTransaction {
+        /// The file of the transaction.
+        path: PathBuf,
+        /// What it has.
+        found: String,
     },
     /// What was done is not done in a final block.
     #[error("the chain has replaced the block in which it was done; run the command again")]
@@ -316,8 +369,8 @@ pub enum CommitteeError {
     OtherDigest,
     /// Ethereum nodes disagree about the contract: one lags, or lies.
     #[error(
-        "the Ethereum nodes disagree on the contract: {node} says something else than the first one; nothing was \
-         signed. Try again in a minute, and find out which one is wrong if they still do"
+        "the Ethereum nodes disagree on the contract: {node} says something else than one before it. \
+         Repeat the command in a minute, and find out which one is wrong if they still do"
     )]
     Disagreement {
         /// The node that differs from the first: its URL without the path, which may contain a key.

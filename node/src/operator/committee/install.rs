@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{CouncilStatement, VerifiedContractVote};
-use fastpay_ethereum::{Call, ICouncil::ICouncilErrors, Revert};
+use fastpay_ethereum::{Call, ICouncil::ICouncilErrors, Revert, Step};
 
 use super::announcement::announcement;
 use super::nodes::Nodes;
-use super::transaction::{Courier, Payer, Tell, reverted};
+use super::transaction::{Courier, Payer, Steps, Tell, reverted};
 use super::votes::{acceptances, votes};
 use super::{CommitteeError, Proposal, State};
 use crate::authority::config::Config;
@@ -28,10 +28,10 @@ pub async fn install(
     let announcement = announcement(file, &nodes.domain())?;
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(accepted)?;
-    let courier = Courier::new(&nodes, payer, file, told).await?;
+    let steps = Steps { announcement: file, id, allowed: &[Step::Mature, Step::Install] };
+    let courier = Courier::new(&nodes, payer, steps, told).await?;
     let committees = nodes.committees().await?;
     let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
-    let council = nodes.agree(async |node| node.council().await).await?;
     let mut there = read().await?;
     there.check_open()?;
     match (there.state, there.installable_at) {
@@ -40,11 +40,12 @@ pub async fn install(
         }
         (State::Installable, _) => {
             let is_done = async || Ok(nodes.clock_of(id).await?.is_some_and(|clock| clock.matured_block.is_some()));
-            courier.send(Call::mature(council, id), is_done, told).await?;
+            courier.send(Call::mature(courier.council(), id), is_done, told).await?;
             there = read().await?;
         }
         _ => {
-            nodes.settle().await?;
+            let matured = there.matured_block.filter(|_| there.state == State::Matured);
+            nodes.settle(matured, told).await?;
             there = read().await?;
         }
     }
@@ -54,7 +55,7 @@ pub async fn install(
         return Ok(there);
     };
     let is_done = async || Ok(read().await?.state == State::Installed);
-    let call = Call::install(council, &announcement, found.block, packed.into());
+    let call = Call::install(courier.council(), &announcement, found.block, packed.into());
     courier.send(call, is_done, told).await.map_err(|error| match reverted(&error) {
         Some(Revert::Council(ICouncilErrors::UnknownBlock(_))) => CommitteeError::BlockForgotten(found.block),
         _ => error,

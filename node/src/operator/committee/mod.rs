@@ -20,6 +20,7 @@ mod adopt;
 mod announce;
 mod announcement;
 mod cap;
+mod checkpoint;
 mod describe;
 mod endorse;
 mod error;

@@ -6,11 +6,21 @@ use fastpay_core::{Committees, CouncilStatement, Digest, Domain, Epoch, PrimaryA
 use fastpay_ethereum::{Clock, EpochReader, Primary, PrimaryConfig, PrimaryError};
 use tokio::time::sleep;
 
-use super::CommitteeError;
+use super::{CommitteeError, Tell};
 use crate::authority::config::Config;
 
 /// The contract accepts an announcement if its deadline is at most this far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;
+/// Without a guardian an installation takes 14 days. With this delay, a committee that is announced within a week is
+/// installed before the contract pays anything that stolen keys have queued. The contract asks for it where there is no
+/// guardian from the beginning (docs/CONTRACT.md, Safety parameters).
+const DELAY_WITHOUT_GUARDIAN_S: u64 = 21 * 86_400;
+/// The clocks of two nodes' newest blocks are at most this far apart: one that lags has some blocks less.
+const SPREAD_MAX_S: u64 = 300;
+/// In the next block, the contract knows the hashes of fewer blocks than this before the newest one (EIP-2935).
+const HASHES_KEPT: u64 = 8_191;
+/// A block that is not final so long after the chain had it does not become so: a node lies, or has stopped.
+const SETTLE_MAX_S: u64 = 3_600;
 /// The pause between reads while a block is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So many reads give a node the time to take up a block that another one has.
@@ -20,6 +30,26 @@ const READS_MAX: usize = 40;
 pub(super) struct Nodes {
     config: PrimaryConfig,
     nodes: Vec<(String, Primary)>,
+}
+
+/// What the newest blocks of all nodes say: the least and the most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heads {
+    /// The earliest of their times, in seconds since 1970. What has passed then has passed at every node.
+    pub(super) earliest: u64,
+    /// The latest of their times.
+    pub(super) latest: u64,
+    /// The lowest of their numbers.
+    pub(super) lowest: u64,
+    /// The highest of their numbers.
+    pub(super) highest: u64,
+}
+
+impl Heads {
+    /// Whether the contract knows the hash of this block no longer.
+    pub(super) fn forgot(&self, block: u64) -> bool {
+        block.saturating_add(HASHES_KEPT) <= self.lowest
+    }
 }
 
 impl Nodes {
@@ -86,37 +116,74 @@ impl Nodes {
 
     /// The guardian and the recovery address.
     pub(super) async fn roles(&self) -> Result<(PrimaryAddress, PrimaryAddress), CommitteeError> {
-        self.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await
+        self.agree_soon(async |node| Ok((node.guardian().await?, node.recovery().await?))).await
     }
 
-    /// Waits until all that the nodes' newest blocks say now is final.
-    pub(super) async fn settle(&self) -> Result<(), CommitteeError> {
-        let mut newest = 0;
-        for (_, node) in &self.nodes {
-            newest = node.latest_head().await?.number().max(newest);
+    /// Each node by itself.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Primary> {
+        self.nodes.iter().map(|(_, node)| node)
+    }
+
+    /// Waits until a block is final at every node; by default the highest one that any of them has, so that all that they
+    /// say now is final. Tells once what it waits for. By the chain's clock it waits for an hour at most.
+    pub(super) async fn settle(&self, block: Option<u64>, told: Tell<'_>) -> Result<(), CommitteeError> {
+        let heads = self.heads().await?;
+        let (block, until) = (block.unwrap_or(heads.highest), heads.latest.saturating_add(SETTLE_MAX_S));
+        let mut is_told = false;
+        while let Some((node, newest)) = self.behind(block).await? {
+            if !std::mem::replace(&mut is_told, true) {
+                told(format!("waiting until block {block} is final at {node}, whose newest final block is {newest}"));
+            }
+            if self.heads().await?.earliest > until {
+                return Err(CommitteeError::NotSettled { node, block, newest });
+            }
+            sleep(PAUSE).await;
         }
-        loop {
-            match self.final_hash(newest).await {
-                Err(CommitteeError::NotFinal { .. }) => sleep(PAUSE).await,
-                answer => return answer.map(drop),
+        self.final_hash(block).await.map(drop)
+    }
+
+    /// A node at which this block is not final, and its newest final block.
+    async fn behind(&self, block: u64) -> Result<Option<(String, u64)>, CommitteeError> {
+        for (label, node) in &self.nodes {
+            let newest = node.final_head().await?.number();
+            if newest < block {
+                return Ok(Some((label.clone(), newest)));
             }
         }
+        Ok(None)
     }
 
-    /// The newest block's time, in seconds since 1970.
-    pub(super) async fn latest_time(&self) -> Result<u64, CommitteeError> {
-        let mut newest = 0;
-        for (_, node) in &self.nodes {
-            newest = node.latest_head().await?.timestamp().max(newest);
+    /// The nodes' newest blocks. No node alone decides on the time: where two are minutes apart, they disagree.
+    pub(super) async fn heads(&self) -> Result<Heads, CommitteeError> {
+        let mut heads: Option<Heads> = None;
+        for (label, node) in &self.nodes {
+            let head = node.latest_head().await?;
+            let (time, number) = (head.timestamp(), head.number());
+            let Heads { earliest, latest, lowest, highest } =
+                heads.unwrap_or(Heads { earliest: time, latest: time, lowest: number, highest: number });
+            let (earliest, latest) = (earliest.min(time), latest.max(time));
+            if latest.saturating_sub(earliest) > SPREAD_MAX_S {
+                return Err(CommitteeError::Disagreement { node: label.clone() });
+            }
+            heads = Some(Heads { earliest, latest, lowest: lowest.min(number), highest: highest.max(number) });
         }
-        Ok(newest)
+        heads.ok_or(CommitteeError::Primary(PrimaryError::NoUrl))
     }
 
-    /// Checks that the contract would accept this deadline of an announcement.
+    /// Checks that the contract would accept this deadline of an announcement, whichever node is right about the time.
     pub(super) async fn check_deadline(&self, deadline: u64) -> Result<(), CommitteeError> {
-        let time = self.latest_time().await?;
-        let is_timely = deadline > time && deadline <= time.saturating_add(DEADLINE_MAX_S);
+        let heads = self.heads().await?;
+        let is_timely = deadline > heads.latest && deadline <= heads.earliest.saturating_add(DEADLINE_MAX_S);
         is_timely.then_some(()).ok_or(CommitteeError::Deadline(deadline))
+    }
+
+    /// Checks that a committee with this guardian, zero for nobody, can stop what stolen keys have queued.
+    pub(super) async fn check_guardian(&self, guardian: PrimaryAddress) -> Result<(), CommitteeError> {
+        let outflow_delay_s = self.agree_soon(async |node| node.outflow_delay().await).await?;
+        if guardian.is_zero() && outflow_delay_s < DELAY_WITHOUT_GUARDIAN_S {
+            return Err(CommitteeError::NoGuardian { outflow_delay_s });
+        }
+        Ok(())
     }
 
     /// The committees of all epochs in the newest block that is final at every node.
@@ -134,11 +201,8 @@ impl Nodes {
 
     /// The hash of a block that is final at every node.
     pub(super) async fn final_hash(&self, block: u64) -> Result<Digest, CommitteeError> {
-        for (_, node) in &self.nodes {
-            let newest = node.final_head().await?.number();
-            if newest < block {
-                return Err(CommitteeError::NotFinal { block, newest });
-            }
+        if let Some((_, newest)) = self.behind(block).await? {
+            return Err(CommitteeError::NotFinal { block, newest });
         }
         self.agree(async |node| node.block_hash(block).await).await
     }

@@ -5,11 +5,12 @@ use std::fmt;
 use fastpay_core::{
     Announcement, Authority, AuthorityName, Committees, CouncilStatement, Digest, Epoch, PrimaryAddress,
 };
-use fastpay_ethereum::{Clock, utc};
+use fastpay_ethereum::{Clock, RANGE_BLOCKS_DEFAULT, utc};
 use serde::Serialize;
 
-use super::nodes::Nodes;
-use super::votes::{Acceptances, acceptances, valid, voters, voters_in};
+use super::describe::{checkpoint, role};
+use super::nodes::{Heads, Nodes};
+use super::votes::{Acceptances, acceptances, valid, verified, voters, voters_in};
 use super::{CommitteeError, VoteFile};
 
 /// What has happened to a proposed committee.
@@ -70,16 +71,19 @@ pub struct Proposal {
     pub matured_block: Option<u64>,
     /// The members of the current committee that signed it, as far as the files or the chain show.
     pub signed_by: Vec<AuthorityName>,
-    /// The number of them that is needed.
-    pub signatures_needed: usize,
+    /// The number of them that is needed; `None` if the committee that signs is not known.
+    pub signatures_needed: Option<usize>,
     /// The block that most of the acceptances in the files name.
     pub accepted_block: Option<u64>,
     /// The members of the announced committee whose acceptances are in the files, and name that block.
     pub accepted_by: Vec<AuthorityName>,
     /// The number of them that is needed.
     pub acceptances_needed: usize,
-    /// The authorities whose votes are in the files and do not count: of another statement, block or key.
+    /// Of each file whose vote does not count, the authority that it names: of another statement, block or key.
     pub ignored: Vec<AuthorityName>,
+    /// The guardian and the recovery address in the newest block.
+    #[serde(skip)]
+    roles_now: (PrimaryAddress, PrimaryAddress),
 }
 
 impl Proposal {
@@ -94,7 +98,8 @@ impl Proposal {
         let id = nodes.domain().council_digest(&CouncilStatement::Announcement(announcement));
         let Announcement { committee, guardian, recovery, compromised_since, checkpoint, deadline } = announcement;
         let clock = nodes.clock_of(id).await?;
-        let state = state(nodes, announcement, clock.as_ref()).await?;
+        let heads = nodes.heads().await?;
+        let state = state(nodes, announcement, clock.as_ref(), heads).await?;
         // Those who decide on it are the members of the epoch before.
         let before = committee.epoch().0.checked_sub(1).and_then(|before| committees.get(Epoch(before)));
         if before.is_none() && clock.is_none() {
@@ -113,7 +118,11 @@ impl Proposal {
             None => Acceptances::default(),
         };
         let accepted_by = voters(&accepted.votes);
-        let names = votes.iter().map(|vote| vote.authority);
+        let counts = |vote: &VoteFile| {
+            before.is_some_and(|before| verified(before, id, vote).is_some())
+                || verified(committee, accepted.digest, vote).is_some()
+        };
+        let ignored = votes.iter().filter(|vote| !counts(vote)).map(|vote| vote.authority).collect();
         let mut proposal = Self {
             id,
             epoch: committee.epoch(),
@@ -131,14 +140,16 @@ impl Proposal {
             installable_at: clock.map(|clock| clock.installable_at),
             lapses_at: clock.map(|clock| clock.lapses_at),
             matured_block,
-            signatures_needed: before.map_or(0, |before| before.quorum()),
+            signatures_needed: before.map(|before| before.quorum()),
             accepted_block: Some(accepted.block).filter(|_| !accepted_by.is_empty()),
             acceptances_needed: committee.quorum(),
-            ignored: names.filter(|name| !signed_by.contains(name) && !accepted_by.contains(name)).collect(),
+            ignored,
             signed_by,
             accepted_by,
+            roles_now: nodes.roles().await?,
         };
-        proposal.next = proposal.next_step(nodes.roles().await?.0);
+        let is_forgotten = matured_block.is_some_and(|block| heads.forgot(block));
+        proposal.next = proposal.next_step(is_forgotten);
         Ok(proposal)
     }
 
@@ -152,16 +163,15 @@ impl Proposal {
         }
     }
 
-    fn next_step(&self, guardian_now: PrimaryAddress) -> String {
+    fn next_step(&self, is_forgotten: bool) -> String {
+        let guardian_now = self.roles_now.0;
         let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
         let (signed, accepted) = (signed_by.len(), accepted_by.len());
         match self.state {
-            State::Proposed if signed < *signatures_needed => {
-                format!(
-                    "{} more members of the current committee sign it (`committee sign`)",
-                    signatures_needed - signed
-                )
-            }
+            State::Proposed if signatures_needed.is_some_and(|needed| signed < needed) => format!(
+                "{} more members of the current committee sign it (`committee sign`)",
+                signatures_needed.unwrap_or_default().saturating_sub(signed)
+            ),
             State::Proposed => format!("announce it by {} (`committee announce`)", utc(self.deadline)),
             State::Announced if self.endorsed_at.is_none() && !self.is_recovery && !guardian_now.is_zero() => format!(
                 "the guardian {guardian_now} endorses it (`committee endorse`); without that, wait until {}",
@@ -172,9 +182,12 @@ impl Proposal {
             }
             State::Installable => "anyone records that its delay has passed (`committee install`)".into(),
             State::Matured if accepted < *acceptances_needed => format!(
-                "{} more of its members accept it once block {} is final (`committee accept`), by {}",
+                "{} more of its members accept it {} (`committee accept`), by {}",
                 acceptances_needed - accepted,
-                self.accepted_block.or(self.matured_block).unwrap_or_default(),
+                match self.accepted_block.or(self.matured_block.filter(|_| !is_forgotten)) {
+                    Some(block) => format!("once block {block} is final"),
+                    None => "with --block and a newer final block, all with the same one".into(),
+                },
                 self.lapses_at.map(utc).unwrap_or_default()
             ),
             State::Matured => "install it (`committee install`)".into(),
@@ -185,8 +198,13 @@ impl Proposal {
 }
 
 /// The state in the newest block.
-async fn state(nodes: &Nodes, announcement: &Announcement, clock: Option<&Clock>) -> Result<State, CommitteeError> {
-    let (current, now) = (nodes.epoch().await?, nodes.latest_time().await?);
+async fn state(
+    nodes: &Nodes,
+    announcement: &Announcement,
+    clock: Option<&Clock>,
+    heads: Heads,
+) -> Result<State, CommitteeError> {
+    let (current, now) = (nodes.epoch().await?, heads.earliest);
     let Some(clock) = clock else {
         let is_late = now > announcement.deadline;
         let has_ended = current >= announcement.committee.epoch();
@@ -199,7 +217,10 @@ async fn state(nodes: &Nodes, announcement: &Announcement, clock: Option<&Clock>
         });
     };
     if current >= announcement.committee.epoch() {
-        let is_it = clock.matured_block.is_some() && is_installed(nodes, announcement, current).await?;
+        let is_it = match clock.matured_block {
+            Some(matured) => is_installed(nodes, announcement, current, matured).await?,
+            None => false,
+        };
         return Ok(if is_it { State::Installed } else { State::Ended });
     }
     let sign_of_life = nodes.agree_soon(async |node| node.last_sign_of_life().await).await?;
@@ -212,20 +233,30 @@ async fn state(nodes: &Nodes, announcement: &Announcement, clock: Option<&Clock>
     })
 }
 
-/// Whether the committee of this announcement was installed in its epoch. Of two announcements of the same members, only
-/// what still counts tells them apart.
-async fn is_installed(nodes: &Nodes, announcement: &Announcement, current: Epoch) -> Result<bool, CommitteeError> {
-    let Announcement { committee, guardian, recovery, compromised_since, .. } = announcement;
+/// Whether this announcement, which matured in the block `matured`, was installed, according to every node. The event of
+/// the installation leaves out the recovery address, which counts while its epoch lasts.
+async fn is_installed(
+    nodes: &Nodes,
+    announcement: &Announcement,
+    current: Epoch,
+    matured: u64,
+) -> Result<bool, CommitteeError> {
+    let Announcement { committee, guardian, recovery, compromised_since, checkpoint, .. } = announcement;
     let epoch = committee.epoch();
     let installed = nodes.agree_soon(async |node| node.committee(epoch).await).await?;
     if installed != *committee || (current == epoch && nodes.roles().await? != (*guardian, *recovery)) {
         return Ok(false);
     }
-    let Some(before) = epoch.0.checked_sub(1).map(Epoch) else { return Ok(false) };
-    let were_out = nodes.agree_soon(async |node| node.is_compromised(before).await).await?;
-    let says_so = *compromised_since < epoch;
-    // A later installation may say so of that epoch, too.
-    Ok(were_out == says_so || (were_out && current > epoch))
+    let (mut first, head) = (matured, nodes.heads().await?.lowest);
+    while first <= head {
+        let last = first.saturating_add(RANGE_BLOCKS_DEFAULT - 1).min(head);
+        if let Some(event) = nodes.agree_soon(async |node| node.installed(epoch, first, last).await).await? {
+            let said = (event.guardian, Epoch(event.compromisedSince), event.checkpoint);
+            return Ok(said == (*guardian, *compromised_since, *checkpoint));
+        }
+        first = last.saturating_add(1);
+    }
+    Err(CommitteeError::NoInstallation(epoch))
 }
 
 impl fmt::Display for Proposal {
@@ -248,8 +279,13 @@ impl fmt::Display for Proposal {
             let all: Vec<_> = names.iter().map(ToString::to_string).collect();
             format!("{} of {needed} needed{}{}", all.len(), if all.is_empty() { "" } else { ": " }, all.join(", "))
         };
-        if !self.is_recovery {
-            writeln!(f, "  signed by {}", of(&self.signed_by, self.signatures_needed))?;
+        match self.signatures_needed {
+            _ if self.is_recovery => {}
+            Some(needed) if self.announced_at.is_none() || self.signed_by.len() >= needed => {
+                writeln!(f, "  signed by {}", of(&self.signed_by, needed))?;
+            }
+            // The contract has counted them.
+            _ => writeln!(f, "  signed by a quorum (not all votes are readable here)")?,
         }
         if let Some(at) = self.announced_at {
             let endorsed = self.endorsed_at.map_or("not endorsed".to_owned(), |at| format!("endorsed {}", utc(at)));
@@ -267,6 +303,10 @@ impl fmt::Display for Proposal {
                 of(&self.accepted_by, self.acceptances_needed)
             )?;
         }
+        writeln!(f, "  {}", role("guardian", self.guardian, self.roles_now.0))?;
+        writeln!(f, "  {}", role("recovery", self.recovery, self.roles_now.1))?;
+        writeln!(f, "  {}", checkpoint(self.checkpoint))?;
+        writeln!(f, "  to be announced by {}", utc(self.deadline))?;
         for member in &self.members {
             writeln!(f, "  member {}  {}", member.name, member.redemption_key)?;
         }

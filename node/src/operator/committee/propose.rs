@@ -6,6 +6,7 @@ use fastpay_core::{Announcement, Committee, CouncilStatement, Digest, Epoch, Pri
 use fastpay_program::files;
 
 use super::announcement::{announcement, check_members, check_terms, file_of};
+use super::checkpoint::check_checkpoint;
 use super::describe::describe;
 use super::nodes::Nodes;
 use super::prove::Proof;
@@ -13,10 +14,6 @@ use super::{CommitteeError, Proposal, read};
 use crate::authority::config::Config;
 
 const DAY_S: u64 = 86_400;
-/// Without a guardian an installation takes 14 days. With this delay, a committee that is announced within a week is
-/// installed before the contract pays anything that stolen keys have queued. The contract asks for it where there is no
-/// guardian from the beginning (docs/CONTRACT.md, Safety parameters).
-const DELAY_WITHOUT_GUARDIAN_S: u64 = 21 * DAY_S;
 
 /// What an announcement says beside its members.
 #[derive(Clone, Debug)]
@@ -51,7 +48,7 @@ pub async fn propose(
     let epoch = committees.next_epoch();
     let committee = Committee::new(epoch, members.collect::<Result<_, CommitteeError>>()?)?;
     let (guardian, recovery) = nodes.roles().await?;
-    let deadline = nodes.latest_time().await?.saturating_add(terms.days.saturating_mul(DAY_S));
+    let deadline = nodes.heads().await?.earliest.saturating_add(terms.days.saturating_mul(DAY_S));
     let proposed = Announcement {
         committee,
         guardian: terms.guardian.unwrap_or(guardian),
@@ -62,10 +59,8 @@ pub async fn propose(
     };
     check_terms(&proposed, &domain)?;
     check_members(&proposed, proofs, &domain, &committees)?;
-    let outflow_delay_s = nodes.agree(async |node| node.outflow_delay().await).await?;
-    if proposed.guardian.is_zero() && outflow_delay_s < DELAY_WITHOUT_GUARDIAN_S {
-        return Err(CommitteeError::NoGuardian { outflow_delay_s });
-    }
+    nodes.check_guardian(proposed.guardian).await?;
+    check_checkpoint(config, &domain, &committees, proposed.checkpoint)?;
     nodes.check_deadline(deadline).await?;
     nodes.check_digest(&CouncilStatement::Announcement(&proposed)).await?;
     let unwritten = |error| CommitteeError::Stored { path: out.into(), error };

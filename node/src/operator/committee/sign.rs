@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fastpay_core::{AccountId, AuthorityKeys, Committees, CouncilStatement};
 
 use super::announcement::{announcement, check_members};
+use super::checkpoint::check_checkpoint;
 use super::describe::{describe, joining};
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, check_begun, member, own_shard, vote};
@@ -32,6 +33,8 @@ pub async fn sign(
     check_begun(config, &committees)?;
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
+    nodes.check_guardian(announcement.guardian).await?;
+    check_checkpoint(config, &domain, &committees, announcement.checkpoint)?;
     let now = committees.current();
     let voter = member(keys, now)?;
     check_joined(config, keys, &committees).await?;

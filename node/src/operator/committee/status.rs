@@ -67,22 +67,27 @@ pub async fn status(config: &Config, file: Option<&Path>, signed: &[PathBuf]) ->
     Ok(CouncilReport { chain_id, contract, council, epoch, guardian, recovery, announcements })
 }
 
-/// All announcements of the last weeks, each with the votes in the transaction that sent it.
+/// All announcements of the last weeks that any node shows and the contract knows, each with the votes in the transaction
+/// that sent it. Each node is asked up to its own newest block.
 async fn announced(nodes: &Nodes) -> Result<BTreeMap<Digest, (Announcement, Option<Vec<u8>>)>, CommitteeError> {
-    let primary = nodes.primary().await?;
-    let head = primary.latest_head().await?.number();
-    let mut first = primary.deployment_block().await?.max(head.saturating_sub(BLOCKS_READ));
-    let mut found = BTreeMap::new();
-    while first <= head {
-        let last = first.saturating_add(RANGE_BLOCKS_DEFAULT - 1).min(head);
-        for (id, (announcement, transaction)) in primary.announcements(first, last).await? {
-            let packed = match transaction {
-                Some(transaction) => primary.votes_announced_in(transaction).await?.map(Into::into),
-                None => None,
-            };
-            found.insert(id, (announcement, packed));
+    let mut found: BTreeMap<Digest, (Announcement, Option<Vec<u8>>)> = BTreeMap::new();
+    for node in nodes.each() {
+        let head = node.latest_head().await?.number();
+        let mut first = node.deployment_block().await?.max(head.saturating_sub(BLOCKS_READ));
+        while first <= head {
+            let last = first.saturating_add(RANGE_BLOCKS_DEFAULT - 1).min(head);
+            for (id, (announcement, transaction)) in node.announcements(first, last).await? {
+                // A node may invent one.
+                if !found.contains_key(&id) && nodes.clock_of(id).await?.is_none() {
+                    continue;
+                }
+                let (_, packed) = found.entry(id).or_insert((announcement, None));
+                if let (None, Some(transaction)) = (&packed, transaction) {
+                    *packed = node.votes_announced_in(transaction).await?.map(Into::into);
+                }
+            }
+            first = last.saturating_add(1);
         }
-        first = last.saturating_add(1);
     }
     Ok(found)
 }

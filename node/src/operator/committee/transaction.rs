@@ -5,16 +5,18 @@
 //!  send:   done already? ─► nothing        else: simulated ─► stored ─► sent ─► followed until it is final ─► removed
 //! ```
 //! `next.json.transaction` is on disk, with its nonce, before the transaction is sent. So a command that was killed, and is
-//! repeated, follows that transaction in place of sending another one. At most one command uses an announcement at a time:
+//! repeated, follows that transaction in place of sending another one. It follows only what this key has signed, and what
+//! is a step of this command for this announcement: anything else in the file stops it. At most one command uses an announcement at a time:
 //! it holds a lock on the announcement's file.
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::PrimaryAddress;
+use fastpay_core::{Digest, PrimaryAddress};
 use fastpay_ethereum::{
-    Call, PrimaryError, PrivateKeySigner, Progress as Sending, Revert, SendError, Sender, SenderConfig, Submission,
+    Call, Inclusion, PrimaryError, PrivateKeySigner, Progress as Sending, Revert, SendError, Sender, SenderConfig,
+    Step, Submission,
 };
 use fastpay_program::files;
 use fastpay_program::keystore::{self, KeystoreError, PassphraseSource};
@@ -50,10 +52,19 @@ pub fn read_key(path: &Path, passphrase: &PassphraseSource) -> Result<PrivateKey
         .map_err(|_| KeystoreError::Malformed { path: path.to_owned(), reason: "it contains no secp256k1 key".into() })
 }
 
+/// The steps that a command may take for one announcement, of which `id` is the digest.
+#[derive(Clone, Copy)]
+pub(super) struct Steps<'a> {
+    pub(super) announcement: &'a Path,
+    pub(super) id: Digest,
+    pub(super) allowed: &'a [Step],
+}
+
 /// The right to send transactions for one announcement.
 pub(super) struct Courier<'a> {
     nodes: &'a Nodes,
     sender: Sender,
+    council: PrimaryAddress,
     path: PathBuf,
     _lock: File,
 }
@@ -63,9 +74,10 @@ impl<'a> Courier<'a> {
     pub(super) async fn new(
         nodes: &'a Nodes,
         Payer { key, max_fee_cap_gwei }: Payer,
-        announcement: &Path,
+        steps: Steps<'_>,
         told: Tell<'_>,
     ) -> Result<Self, CommitteeError> {
+        let announcement = steps.announcement;
         let mut name = announcement.as_os_str().to_owned();
         name.push(SUFFIX);
         let path = PathBuf::from(name);
@@ -78,14 +90,20 @@ impl<'a> Courier<'a> {
         }
         let settings = SenderConfig { max_fee_cap_gwei, poll_interval_ms: POLL_INTERVAL_MS, ..SenderConfig::default() };
         let sender = Sender::new(nodes.primary().await?, key, settings);
-        let courier = Self { nodes, sender, path, _lock: lock };
-        courier.resume(told).await?;
+        let council = nodes.agree(async |node| node.council().await).await?;
+        let courier = Self { nodes, sender, council, path, _lock: lock };
+        courier.resume(steps, told).await?;
         Ok(courier)
     }
 
     /// The address that pays.
     pub(super) fn address(&self) -> PrimaryAddress {
         self.sender.address()
+    }
+
+    /// The council's address.
+    pub(super) fn council(&self) -> PrimaryAddress {
+        self.council
     }
 
     /// Sends the call unless `is_done` says that nothing is left to do, and waits until what was done is final.
@@ -95,6 +113,7 @@ impl<'a> Courier<'a> {
         is_done: impl AsyncFn() -> Result<bool, CommitteeError>,
         told: Tell<'_>,
     ) -> Result<(), CommitteeError> {
+        let mut block = None;
         if !is_done().await? {
             let sent = match self.sender.prepare(call).await {
                 Ok(submission) => self.follow(submission, told).await,
@@ -103,29 +122,52 @@ impl<'a> Courier<'a> {
             match sent {
                 // Somebody else may have been faster.
                 Err(error) if !is_revert(&error) || !is_done().await? => return Err(error),
-                _ => {}
+                Err(_) => {}
+                Ok(inclusion) => block = Some(inclusion.block_number),
             }
         }
-        self.nodes.settle().await?;
+        self.nodes.settle(block, told).await?;
         is_done().await?.then_some(()).ok_or(CommitteeError::Undone)
     }
 
-    async fn resume(&self, told: Tell<'_>) -> Result<(), CommitteeError> {
+    async fn resume(&self, steps: Steps<'_>, told: Tell<'_>) -> Result<(), CommitteeError> {
         let Some(stored) = files::read(&self.path).map_err(|error| self.unusable(error))? else { return Ok(()) };
         let submission: Submission =
             serde_json::from_slice(&stored).map_err(|error| self.unusable(io::Error::other(error)))?;
+        self.check(&submission, steps)?;
         told("following the transaction of an earlier command".into());
         match self.follow(submission, told).await {
             // What is to be done is sent anew.
             Err(CommitteeError::Send(error)) if will_never_happen(&error) => told(error.to_string()),
-            outcome => outcome?,
+            outcome => drop(outcome?),
         }
         Ok(())
     }
 
+    /// Checks that a stored transaction is one that this command may have sent.
+    fn check(&self, submission: &Submission, Steps { id, allowed, .. }: Steps<'_>) -> Result<(), CommitteeError> {
+        let other = |found: String| Err(CommitteeError::OtherTransaction { path: self.path.clone(), found });
+        let Submission { call, nonce, attempts, .. } = submission;
+        let Some(newest) = attempts.last() else { return other("a transaction that nobody signed".into()) };
+        self.sender.check_own(submission)?;
+        let sent = format!("the transaction {} with nonce {nonce}, which", newest.hash);
+        if !call.value.is_zero() {
+            return other(format!("{sent} pays {} wei to {}", call.value, call.to));
+        }
+        if call.to != self.council {
+            return other(format!("{sent} calls {}, not the council {}", call.to, self.council));
+        }
+        match call.step(&self.nodes.domain()) {
+            Some((step, of)) if of == id && allowed.contains(&step) => Ok(()),
+            Some((step, of)) if of == id => other(format!("{sent} is another step of this announcement ({step:?})")),
+            Some((step, of)) => other(format!("{sent} is a step ({step:?}) of another announcement, {of}")),
+            None => other(format!("{sent} is no step of an announcement")),
+        }
+    }
+
     /// Follows a stored transaction until its outcome is known, and then removes it.
-    async fn follow(&self, submission: Submission, told: Tell<'_>) -> Result<(), CommitteeError> {
-        let mut last = String::new();
+    async fn follow(&self, submission: Submission, told: Tell<'_>) -> Result<Inclusion, CommitteeError> {
+        let (mut last, nonce) = (String::new(), submission.nonce);
         let outcome = {
             let mut store = |submission: &Submission| self.write(submission);
             let mut progress = |progress: Sending| {
@@ -138,9 +180,16 @@ impl<'a> Courier<'a> {
         };
         let is_known = outcome.as_ref().map_or_else(will_never_happen, |_| true);
         if is_known {
-            files::remove(&self.path).map_err(|error| self.unusable(error))?;
+            match files::remove(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.unusable(error)),
+                _ => {}
+            }
         }
-        Ok(outcome.map(drop)?)
+        if matches!(outcome, Err(SendError::Unsendable { .. })) {
+            // Otherwise the next transaction waits for this one, without end.
+            self.sender.release(nonce);
+        }
+        Ok(outcome?)
     }
 
     fn write(&self, submission: &Submission) -> io::Result<()> {

@@ -23,7 +23,8 @@ pub(super) fn valid(committee: &Committee, digest: Digest, votes: &[VoteFile]) -
     votes.iter().filter_map(|vote| verified(committee, digest, vote)).collect()
 }
 
-fn verified(committee: &Committee, digest: Digest, vote: &VoteFile) -> Option<VerifiedContractVote> {
+/// The vote, if a member of `committee` gave it for this digest.
+pub(super) fn verified(committee: &Committee, digest: Digest, vote: &VoteFile) -> Option<VerifiedContractVote> {
     let vote = ContractVote { authority: vote.authority, signature: EcdsaSignature(vote.signature.0) };
     vote.verify(committee, digest).ok()
 }
@@ -58,8 +59,9 @@ pub(super) struct Acceptances {
     pub(super) votes: Vec<VerifiedContractVote>,
 }
 
-/// Counts the acceptances of an announcement that matured in the block `matured`, for the block that most of them name. A
-/// vote without a block counts for that one.
+/// Counts the acceptances of an announcement that matured in the block `matured`, of those blocks that the contract still
+/// knows: for the newest one with a quorum, or else for the one that most name. A vote without a block counts for
+/// `matured`.
 pub(super) async fn acceptances(
     nodes: &Nodes,
     announcement: &Announcement,
@@ -71,8 +73,9 @@ pub(super) async fn acceptances(
     let mut blocks: Vec<_> = votes.iter().map(|vote| vote.block.unwrap_or(matured)).collect();
     blocks.sort_unstable();
     blocks.dedup();
+    let (heads, quorum) = (nodes.heads().await?, committee.quorum());
     let mut most = Acceptances { block: matured, ..Acceptances::default() };
-    for block in blocks.into_iter().filter(|block| *block >= matured) {
+    for block in blocks.into_iter().filter(|block| *block >= matured && !heads.forgot(*block)) {
         let block_hash = match nodes.final_hash(block).await {
             Err(CommitteeError::NotFinal { .. }) => continue,
             hash => hash?,
@@ -80,7 +83,8 @@ pub(super) async fn acceptances(
         let statement = CouncilStatement::Acceptance { epoch: committee.epoch(), announcement: id, block_hash };
         let digest = nodes.domain().council_digest(&statement);
         let found = valid(committee, digest, votes);
-        if voters(&found).len() >= voters(&most.votes).len() {
+        let (now, before) = (voters(&found).len(), voters(&most.votes).len());
+        if now >= before.min(quorum) {
             most = Acceptances { block, digest, votes: found };
         }
     }
