@@ -1,9 +1,9 @@
 //! Everything that FastPay's programs share, apart from traces (`fastpay-telemetry`): configuration files, answers and
-//! logs, exit codes, signals, files that survive a crash and the disk below them, secret keys on disk, and HTTP ports
-//! within bounds.
+//! logs, exit codes, signals, files that survive a crash and the disk below them, secret keys on disk, HTTP ports within
+//! bounds, and how metrics are declared.
 //!
 //! Modules in reading order: `error_kind` (exit codes), `console`, `configuration`, `signals`, `files`, `disk`,
-//! `keystore`, `http`, `clock`. None depends on the protocols.
+//! `keystore`, `http`, `clock`, `metrics`. None depends on the protocols.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod clock;
@@ -14,6 +14,7 @@ mod error_kind;
 pub mod files;
 pub mod http;
 pub mod keystore;
+mod metrics;
 mod signals;
 
 pub use clock::Clock;

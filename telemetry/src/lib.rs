@@ -6,7 +6,7 @@
 //!                                             └ full: dropped, counted
 //! ```
 //! Modules in reading order: `ids` (from a digest), `settings` (the `[traces]` section), `span` (one stage), `tracer`
-//! (used by programs), `export` (the thread). Apart from traces, `metrics` declares what a program counts.
+//! (used by programs), `export` (the thread).
 //!
 //! Invariants: nothing ever waits for the collector, and a program ends in bounded time without it; the [`Attribute`]s
 //! are a closed list without amounts, memos, keys, accounts or text from outside, since a third party often runs the
@@ -15,7 +15,6 @@
 
 mod export;
 mod ids;
-mod metrics;
 mod settings;
 mod span;
 mod tracer;

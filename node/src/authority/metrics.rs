@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{Asset, AssetTotals, AuthorityName, Balance, Epoch, JournalPosition, Shard, ShardLedger, Vote};
+use fastpay_program::metrics;
 use fastpay_rpc::Refusal;
-use fastpay_telemetry::{Tracer, metrics};
+use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -1,39 +1,29 @@
 //! What the metrics say of how the journals end.
 
+use fastpay_program::metrics;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
 
 use super::PruningReport;
 
-/// How the journals end.
-#[derive(Debug, Default)]
-pub struct PruningMetrics {
-    base: Gauge,
-    due_timestamp: Gauge,
-    lacking: Gauge,
-    timestamp: Gauge,
-    pause_ms: Gauge,
-    failures: Gauge,
+metrics! {
+    /// How the journals end.
+    #[derive(Debug, Default)]
+    pub struct PruningMetrics {
+        base: Gauge = plain("pruned_checkpoint_number", "The checkpoint at which the journals begin"),
+        due_timestamp: Gauge = seconds(
+            "pruning_due_timestamp",
+            "Since when the journals are to end at a later checkpoint; 0 where they are not"
+        ),
+        lacking: Gauge = bytes("pruning_room_lacking", "What is lacking on the disk for new journals that are due"),
+        timestamp: Gauge =
+            seconds("pruned_timestamp", "When the node last ended its journals by itself; 0 for never"),
+        pause_ms: Gauge =
+            plain("pruning_pause_milliseconds", "How long the node was away for that, in milliseconds"),
+        failures: Gauge = plain("pruning_failures", "Failures to end the journals since the last success"),
+    }
 }
 
 impl PruningMetrics {
-    /// Metrics that the registry shows.
-    pub(crate) fn registered(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        let Self { base, due_timestamp, lacking, timestamp, pause_ms, failures } = &metrics;
-        registry.register("pruned_checkpoint_number", "The checkpoint at which the journals begin", base.clone());
-        let help = "Since when the journals are to end at a later checkpoint; 0 where they are not";
-        registry.register_with_unit("pruning_due_timestamp", help, Unit::Seconds, due_timestamp.clone());
-        let help = "What is lacking on the disk for new journals that are due";
-        registry.register_with_unit("pruning_room_lacking", help, Unit::Bytes, lacking.clone());
-        let help = "When the node last ended its journals by itself; 0 for never";
-        registry.register_with_unit("pruned_timestamp", help, Unit::Seconds, timestamp.clone());
-        let help = "How long the node was away for that, in milliseconds";
-        registry.register("pruning_pause_milliseconds", help, pause_ms.clone());
-        registry.register("pruning_failures", "Failures to end the journals since the last success", failures.clone());
-        metrics
-    }
-
     /// Sets the checkpoint at which the journals begin.
     pub(super) fn begins_at(&self, checkpoint: u64) {
         self.base.set(signed(checkpoint));

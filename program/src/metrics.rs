@@ -22,7 +22,7 @@ macro_rules! metrics {
         }
 
         impl $name {
-            fn registered(registry: &mut ::prometheus_client::registry::Registry) -> Self {
+            pub(crate) fn registered(registry: &mut ::prometheus_client::registry::Registry) -> Self {
                 $(
                     let $field: $type = $crate::metrics!(@new $($first, $buckets)?);
                     $crate::metrics!(@show $unit registry, $shown, $help, $field.clone());
