@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use alloy::primitives::{B256, Bytes};
 use alloy::rpc::types::Log;
 use alloy::sol_types::SolEvent;
-use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Redemption, SequenceNumber};
+use fastpay_core::{AccountId, Amount, Asset, Digest, Epoch, Memo, Redemption, SequenceNumber};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -23,6 +23,8 @@ pub struct PaidRedemption {
     pub redemption: Redemption,
     /// The digest of the redemption with its memo.
     pub digest: Digest,
+    /// Of which epoch the votes were, if the contract queued it.
+    pub queued_with: Option<Epoch>,
     /// The whole blocks among which the event was read.
     pub blocks: RangeInclusive<u64>,
 }
@@ -46,6 +48,10 @@ impl PaidRedemption {
             ),
             _ => return None,
         };
+        let queued_with = match event {
+            OrderEvent::RedemptionQueued(queued) => Some(Epoch(queued.epoch)),
+            _ => None,
+        };
         let redemption = Redemption {
             sender: AccountId(sender.0),
             recipient,
@@ -55,7 +61,7 @@ impl PaidRedemption {
             sequence: SequenceNumber(sequence),
             memo: Memo::ZERO,
         };
-        Some(Self { redemption, digest, blocks })
+        Some(Self { redemption, digest, queued_with, blocks })
     }
 }
 

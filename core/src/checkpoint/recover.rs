@@ -11,8 +11,8 @@
 //! a quorum did, it is in more of the folders than any other one. So what was settled is not taken back for an order that
 //! nobody had seen.
 //!
-//! What the Primary paid, or will pay because a sound epoch queued it, is debited whether or not a certificate of it is
-//! known, and also behind a gap. Of the
+//! What the Primary paid, or will pay because it queued it with votes of a sound epoch, is debited whether or not a
+//! certificate of it is known, and also behind a gap. Of the
 //! orders, as many are taken as are covered. There is one largest set of them: what covers one order covers it in a
 //! larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
 
@@ -99,6 +99,8 @@ pub enum LeftOutReason {
 pub struct KnownFacts {
     /// By their digests, redemptions that the Primary paid or queued.
     pub redemptions: BTreeMap<Digest, Redemption>,
+    /// By their digests, of which epoch the votes were with which the Primary queued redemptions.
+    pub queued_with: BTreeMap<Digest, Epoch>,
     /// By their digests, how many members executed orders, as their data folders say.
     pub executed_by: BTreeMap<Digest, usize>,
     /// The epochs that earlier recoveries installed and that adopted nothing: nobody began anew in them, so what was
@@ -115,6 +117,9 @@ pub struct Recovered {
     pub paid: Vec<Redemption>,
     /// The certificates that are not in it, but for those that the state includes.
     pub left_out: BTreeSet<LeftOut>,
+    /// Numbers that the Primary queued on redemptions with keys that were out, and that are not debited: each with its
+    /// digest.
+    pub queued: Vec<(AccountId, SequenceNumber, Digest)>,
 }
 
 /// A number that an account takes.
@@ -255,6 +260,31 @@ impl Rebuild<'_> {
         self.followed.numbers.get(&slot).copied().unwrap_or_default()
     }
 
+    /// The redemption that the Primary has paid under a number, or pays whatever the new committee does: it queued it with
+    /// votes of an epoch of which nobody says that keys were out.
+    fn owed(&self, said: &NumberState) -> Option<Digest> {
+        let (digest, spent) = (said.paid()?, said.spent?);
+        let is_bound = || match self.facts.queued_with.get(&digest) {
+            Some(epoch) => !self.was_out(*epoch),
+            None => spent.epoch.is_some_and(|epoch| epoch < self.since),
+        };
+        (spent.is_paid || is_bound()).then_some(digest)
+    }
+
+    /// Whether an installation says that keys of this epoch were out.
+    fn was_out(&self, epoch: Epoch) -> bool {
+        let says = |installed: &InstalledCommittee| {
+            (installed.compromised_since..installed.committee.epoch()).contains(&epoch)
+        };
+        epoch >= self.since || self.followed.installations.iter().any(says)
+    }
+
+    /// The only order that may be executed under a number; `None` if the Primary did not say.
+    fn holds(&self, said: &NumberState) -> Option<Digest> {
+        let upheld = said.upheld_in().filter(|(_, epoch)| *epoch < self.since).map(|(digest, _)| digest);
+        self.owed(said).or(upheld)
+    }
+
     /// What holds under a number; `None` if that is not known.
     fn holder(&mut self, slot: (AccountId, SequenceNumber)) -> Result<Option<Taken>, RecoveryError> {
         let said = self.said(slot);
@@ -262,7 +292,7 @@ impl Rebuild<'_> {
             self.reject(slot, LeftOutReason::Voided);
             return Ok(Some(Taken::Void));
         }
-        let holds = said.holds(self.since);
+        let holds = self.holds(&said);
         let upheld = said.upheld_in().map(|(digest, _)| digest);
         let executed_by = |digest: &Digest| self.facts.executed_by.get(digest).copied().unwrap_or_default();
         let taken = self.candidates.get_mut(&slot).and_then(|known| {
@@ -277,7 +307,7 @@ impl Rebuild<'_> {
         };
         self.reject(slot, LeftOutReason::Rival(digest));
         let effect = match (said.spent, &order.transfer) {
-            (Some(_), _) if said.owed(self.since) == Some(digest) => Effect::Paid,
+            (Some(_), _) if self.owed(&said) == Some(digest) => Effect::Paid,
             (Some(spent), Transfer::Redemption(_)) if spent.digest != digest => Effect::None,
             _ => Effect::Moves,
         };
@@ -289,7 +319,7 @@ impl Rebuild<'_> {
         &self,
         slot @ (account, sequence): (AccountId, SequenceNumber),
     ) -> Result<Option<Redemption>, RecoveryError> {
-        let Some(digest) = self.said(slot).owed(self.since) else { return Ok(None) };
+        let Some(digest) = self.owed(&self.said(slot)) else { return Ok(None) };
         let certified = self.candidates.get(&slot).and_then(|known| match &known.get(&digest)?.transfer {
             Transfer::Redemption(redemption) => Some(redemption),
             Transfer::Payment(_) | Transfer::Payout(_) => None,
@@ -303,8 +333,8 @@ impl Rebuild<'_> {
     fn reject(&mut self, slot: (AccountId, SequenceNumber), reason: LeftOutReason) {
         let said = self.said(slot);
         for digest in self.candidates.remove(&slot).unwrap_or_default().into_keys() {
-            if said.owed(self.since) != Some(digest) {
-                let holds = said.holds(self.since).map(LeftOutReason::Overruled);
+            if self.owed(&said) != Some(digest) {
+                let holds = self.holds(&said).map(LeftOutReason::Overruled);
                 let reason = if said.is_voided() { LeftOutReason::Voided } else { holds.unwrap_or(reason) };
                 self.leave_out(slot, digest, reason);
             }
@@ -386,12 +416,15 @@ impl Rebuild<'_> {
     ) -> Recovered {
         let events = events.into_iter().map(SegmentEntry::Event);
         let mut entries: Vec<_> = std::iter::once(SegmentEntry::Recovery).chain(events).collect();
-        let mut paid = Vec::new();
+        let (mut paid, mut ordered) = (Vec::new(), BTreeSet::new());
         for (account, Numbers { taken, behind }) in accounts {
             let first = self.followed.cut.next(&account);
             for (offset, taken) in taken.into_iter().enumerate() {
                 entries.push(match taken {
-                    Taken::Order { order, .. } => SegmentEntry::Executed(*order),
+                    Taken::Order { order, digest, .. } => {
+                        ordered.insert(digest);
+                        SegmentEntry::Executed(*order)
+                    }
                     Taken::Paid(redemption) => {
                         paid.push(redemption.clone());
                         SegmentEntry::Paid(redemption)
@@ -403,7 +436,15 @@ impl Rebuild<'_> {
             entries.extend(behind.into_values().map(SegmentEntry::Paid));
         }
         entries.push(SegmentEntry::Event(installation));
-        Recovered { segment: Segment { entries }, paid, left_out: self.left_out }
+        let is_open =
+            |said: &NumberState| said.paid().filter(|digest| self.owed(said).is_none() && !ordered.contains(digest));
+        let queued = self
+            .followed
+            .numbers
+            .iter()
+            .filter_map(|((account, sequence), said)| Some((*account, *sequence, is_open(said)?)));
+        let queued = queued.collect();
+        Recovered { segment: Segment { entries }, paid, left_out: self.left_out, queued }
     }
 }
 

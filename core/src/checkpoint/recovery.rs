@@ -7,16 +7,20 @@
 //! The installation comes last, because what the Primary upheld and spent says which order of a number holds until
 //! then; the installation opens the rest again. What it names as out upheld nothing: thieves may have done that.
 //!
-//! Invariant: what the Primary paid, or will pay because a sound epoch queued it, is debited, whether or not a certificate
-//! is known. Only that may leave an account owing. What was queued with keys that were out is paid only with votes of
-//! the new committee, so it binds nothing: as any order, it needs its certificate and its cover. An order needs its cover, as everywhere: otherwise whoever hides the
+//! Invariant: what the Primary paid, or will pay because it queued it with votes of a sound epoch, is debited, whether or
+//! not a certificate is known. Only that may leave an account owing. What was queued with keys that were out is paid
+//! only with votes of the new committee, so it binds nothing: as any order, it needs its certificate and its cover.
+//!
+//! Votes count for a while in the epoch after theirs, and a segment says only in which epoch a redemption was queued. So
+//! what was queued in the first epoch whose keys were out may have sound votes. Whoever rebuilds knows it from the
+//! Primary ([`super::KnownFacts`]); here both are valid. An order needs its cover, as everywhere: otherwise whoever hides the
 //! certificates that he paid with keeps the money that others spend.
 
 use std::collections::BTreeSet;
 
 use super::application::{Application, SegmentError};
 use super::segment::{PrimaryEvent, PrimaryEventKind};
-use super::state::{CheckpointState, NumberState, Outcome, Spent};
+use super::state::{CheckpointState, NumberState, Outcome};
 use crate::Digest;
 use crate::amount::{Asset, Epoch, SequenceNumber};
 use crate::identity::AccountId;
@@ -56,11 +60,9 @@ impl NumberState {
         self.spent.map(|spent| spent.digest).filter(|digest| *digest != RELEASED && !self.is_voided())
     }
 
-    /// The same, if the Primary pays it whatever the new committee does: it has paid it, or an epoch before `since`, from
-    /// which on keys were out, has queued it.
-    pub(super) fn owed(&self, since: Epoch) -> Option<Digest> {
-        let is_bound = |spent: &Spent| spent.is_paid || spent.epoch.is_some_and(|epoch| epoch < since);
-        self.paid().filter(|_| self.spent.as_ref().is_some_and(is_bound))
+    /// The same, if the Primary has paid it, or queued it in an epoch of which nothing says that keys were out.
+    pub(super) fn is_owed(&self) -> bool {
+        self.paid().is_some() && self.spent.is_some_and(|spent| spent.is_paid || spent.epoch.is_some())
     }
 
     /// The order that the Primary upheld, and in which epoch.
@@ -69,13 +71,6 @@ impl NumberState {
             Outcome::Upheld { digest, epoch } => Some((digest, epoch)),
             Outcome::Voided => None,
         }
-    }
-
-    /// The only order that a recovery may execute under the number if keys of the epochs from `since` on were out; `None`
-    /// if the Primary did not say.
-    pub(super) fn holds(&self, since: Epoch) -> Option<Digest> {
-        let upheld = self.upheld_in().filter(|(_, epoch)| *epoch < since).map(|(digest, _)| digest);
-        self.owed(since).or(upheld)
     }
 }
 
@@ -100,14 +95,8 @@ impl Recovery {
         // The installation says later whether keys of an epoch were out.
         match spent {
             Some(spent) if spent.digest == digest => {
-                match spent.epoch {
-                    _ if spent.is_paid => drop(self.debited.insert(of)),
-                    None => drop(self.ordered.insert(of)),
-                    Some(epoch) => {
-                        self.debited.insert(of);
-                        self.queued.push((of, epoch));
-                    }
-                }
+                self.debited.insert(of);
+                self.queued.extend(spent.epoch.filter(|_| !spent.is_paid).map(|epoch| (of, epoch)));
                 return Ok(());
             }
             Some(spent) if spent.is_paid => return Err(overruled(spent.digest)),
@@ -132,8 +121,8 @@ impl Recovery {
         if !self.is_over {
             return Err(SegmentError::NoRecovery);
         }
-        // The installation has opened what was queued with keys that were out.
-        match state.numbers.iter().find(|(_, number)| number.owed(Epoch(u64::MAX)).is_some()) {
+        // The installation has opened what was queued while keys were out.
+        match state.numbers.iter().find(|(_, number)| number.is_owed()) {
             Some(((account, sequence), _)) => Err(SegmentError::NotDebited { account: *account, sequence: *sequence }),
             None => Ok(()),
         }
@@ -156,8 +145,10 @@ impl Application {
         let PrimaryEventKind::Installed(installed) = &event.kind else { return Ok(false) };
         recovery.is_over = installed.is_recovery();
         let is_sound = |epoch: Epoch| epoch < installed.compromised_since;
-        // Where all epochs end, earlier releases debited what was queued, and archives have their segments.
-        let is_unbound = |epoch: Epoch| !is_sound(epoch) && installed.compromised_since > Epoch(0);
+        // Votes of the epoch before count for a while. And where all epochs end, earlier releases debited what was queued,
+        // and archives have their segments.
+        let since = installed.compromised_since;
+        let is_unbound = |epoch: Epoch| epoch > since && since > Epoch(0);
         let needing_cover = recovery.queued.iter().filter(|(_, epoch)| is_unbound(*epoch));
         recovery.ordered.extend(needing_cover.map(|(of, _)| *of));
         let overruled = recovery.overruled.iter().find(|(_, epoch)| is_sound(*epoch));
@@ -181,9 +172,8 @@ impl Application {
         let recovery = self.recovery.get_or_insert_default();
         let not_paid = SegmentError::NotPaid { account, sequence };
         match number.paid().and(number.spent) {
-            Some(Spent { digest: spent, is_paid: true, .. }) if spent == digest => {}
-            Some(Spent { digest: spent, epoch: Some(epoch), .. }) if spent == digest => {
-                recovery.undue.push((not_paid, epoch));
+            Some(spent) if spent.digest == digest => {
+                recovery.undue.extend(spent.epoch.filter(|_| !spent.is_paid).map(|epoch| (not_paid, epoch)));
             }
             _ => return Err(not_paid),
         }

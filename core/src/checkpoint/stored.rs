@@ -282,7 +282,7 @@ impl<'a> Among<'a> {
 
 /// Whether the Primary spent a number on a redemption that the state does not debit yet.
 fn is_undebited(leaf: &Leaf) -> bool {
-    matches!(leaf, Leaf::Number(_, _, number) if number.paid().is_some())
+    matches!(leaf, Leaf::Number(_, _, number) if number.is_owed())
 }
 
 /// Of a stored state the cut's index, the committees, the rows of some accounts, and of all others the numbers whose

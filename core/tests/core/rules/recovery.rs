@@ -307,6 +307,7 @@ fn what_stolen_keys_have_queued_is_debited_only_with_its_certificate_and_its_cov
     for (orders, held, taken) in [(&[order.clone()][..], ["90", "10"], 1), (&[], ["100", ""], 0)] {
         let recovered = recover([queued(2, 0, 0, of(&stolen))], orders).unwrap();
         assert!(recovered.paid.is_empty() && recovered.left_out.is_empty());
+        assert_eq!(recovered.queued, [(account, sequence, of(&stolen))]);
         let state = state(&recovered);
         assert_eq!([0, 1].map(|account| balance(&state, account).unwrap_or_default()), held);
         assert_eq!((next(&state, 0), state.unpaid().len()), (taken, 0));
@@ -314,21 +315,24 @@ fn what_stolen_keys_have_queued_is_debited_only_with_its_certificate_and_its_cov
     // One that its owner ordered waits for the votes of the new committee, if it is covered.
     let recovered = recover([queued(2, 0, 0, digest(&own))], std::slice::from_ref(&own)).unwrap();
     let state = state(&recovered);
-    assert_eq!((balance(&state, 0).as_deref(), state.unpaid().len()), (Some("70"), 1));
+    assert_eq!((balance(&state, 0).as_deref(), state.unpaid().len(), recovered.queued.len()), (Some("70"), 1, 0));
     let poor = redeems(1, 40, 0);
     let recovered = recover([queued(2, 1, 0, digest(&poor))], std::slice::from_ref(&poor)).unwrap();
     assert_eq!(left_out(&recovered), [(id(1), 0, LeftOutReason::NotCovered(sequence))]);
     assert_eq!(self::state(&recovered).unpaid().len(), 0);
-    // No segment says otherwise, unless all epochs end: earlier releases debited it then.
+    // No segment says otherwise, unless all epochs end: earlier releases debited it then. Nor may one where the votes can
+    // have been of the epoch before, which was sound.
     let segment = |queued: SegmentEntry, entry: &SegmentEntry, since| {
-        let events = [START, installed(2, 1, 1), queued, entry.clone(), installed(4, 2, since)];
-        then(funded(), events)
+        let before = [START, installed(2, 1, 1), installed(3, 2, 2)];
+        then(funded(), before.into_iter().chain([queued, entry.clone(), installed(5, 3, since)]))
     };
-    let refused = segment(queued(3, 0, 0, of(&stolen)), &stolen, 1);
+    let refused = segment(queued(4, 0, 0, of(&stolen)), &stolen, 1);
     assert_eq!(refused, Err(SegmentError::NotPaid { account, sequence }));
-    let refused = segment(queued(3, 1, 0, digest(&poor)), &poor, 1);
+    let refused = segment(queued(4, 1, 0, digest(&poor)), &poor, 1);
     assert!(matches!(refused, Err(SegmentError::NegativeBalance { account, .. }) if account == id(1)), "{refused:?}");
-    assert!(segment(queued(3, 0, 0, of(&stolen)), &stolen, 0).is_ok());
+    for since in [0, 2] {
+        assert!(segment(queued(4, 0, 0, of(&stolen)), &stolen, since).is_ok());
+    }
 
     // What a sound epoch queued is paid without new votes, so it is debited, and the number has nothing else.
     let events = || [queued(2, 0, 0, of(&stolen)), installed(3, 1, 1)];
@@ -343,6 +347,38 @@ fn what_stolen_keys_have_queued_is_debited_only_with_its_certificate_and_its_cov
     assert_eq!(segment(&[]), Err(SegmentError::NotDebited { account, sequence }));
     let upheld = of(&stolen);
     assert_eq!(segment(&[order]), Err(SegmentError::Overruled { account, sequence, upheld }));
+}
+
+#[test]
+fn what_was_queued_with_votes_of_a_sound_epoch_is_paid_and_so_debited() {
+    // Epoch 1 is the first whose keys were out, and votes of epoch 0 still counted in it.
+    let (spent, order) = (paid(0, 30, 0), pays(0, 1, 10, 0));
+    let events = || [installed(2, 1, 1), queued(3, 0, 0, of(&spent)), installed(4, 2, 1)].map(event).to_vec();
+    let recovered = |queued_with: &[u64]| {
+        let queued_with = queued_with.iter().map(|epoch| (of(&spent), Epoch(*epoch))).collect();
+        let facts = KnownFacts { redemptions: redemptions(), queued_with, ..KnownFacts::default() };
+        funded().recover(events(), [certified(0, &order)], &facts, &test_domain()).unwrap()
+    };
+    let sound = recovered(&[0]);
+    assert_eq!(left_out(&sound), [(id(0), 0, LeftOutReason::Overruled(of(&spent)))]);
+    let state = state(&sound);
+    assert_eq!((balance(&state, 0).as_deref(), state.unpaid().len(), sound.paid.len()), (Some("70"), 1, 1));
+    for queued_with in [&[1][..], &[]] {
+        let stolen = recovered(queued_with);
+        assert!(stolen.paid.is_empty() && stolen.segment.entries.contains(&order));
+        self::state(&stolen);
+    }
+    // Also if an earlier recovery has opened the number: it named the epoch of the event, not that of the votes.
+    let later = [installed(4, 2, 1), installed(5, 3, 2)].map(event);
+    let facts = KnownFacts {
+        redemptions: redemptions(),
+        queued_with: [(of(&spent), Epoch(0))].into(),
+        without_checkpoint: [Epoch(2)].into(),
+        ..KnownFacts::default()
+    };
+    let events = events().into_iter().take(2).chain(later).collect();
+    let again = funded().recover(events, [], &facts, &test_domain()).unwrap();
+    assert_eq!((balance(&self::state(&again), 0).as_deref(), again.paid.len()), (Some("70"), 1));
 }
 
 /// Epochs 1 and 2 end all before them. Those in `without_checkpoint` were recoveries that adopted nothing.

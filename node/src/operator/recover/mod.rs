@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{
-    CheckpointState, InstalledCommittee, KnownFacts, PrimaryEvent, PrimaryEventKind, RecoveryError,
+    CheckpointState, InstalledCommittee, KnownFacts, PrimaryEvent, PrimaryEventKind, Recovered, RecoveryError,
 };
 use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, Recovery, Redemption};
 use fastpay_ethereum::{EpochReader, PaidRedemption, Primary, PrimaryError};
@@ -32,7 +32,8 @@ use crate::authority::config::Config;
 use crate::authority::deployment::{self, Deployment, DeploymentError};
 use certificates::{Certificates, Gathered};
 
-pub use report::{Debt, Folders, LeftOutOrder, PaidOrder, Report};
+use report::Made;
+pub use report::{Debt, Folders, LeftOutOrder, PaidOrder, QueuedOrder, Report};
 
 /// From what a checkpoint is rebuilt. The order does not matter.
 #[derive(Clone, Debug)]
@@ -164,16 +165,20 @@ pub async fn recover(
     }
     let Gathered { verified: certificates, invalid, executed_by, folders } = known.finish();
     let primary = Primary::connect(primary.clone()).await?;
-    let redemptions = redemptions(&primary, &sources.redemptions, &events, &certificates, &paid).await?;
+    let redemptions =
+        redemptions(&primary, &sources.redemptions, (&events, installed.compromised_since), &certificates, &paid)
+            .await?;
     let count = certificates.len() as u64;
     told(format!("rebuilding from {count} certificates"));
-    let facts = KnownFacts { redemptions, executed_by, without_checkpoint };
+    let queued_with = paid.iter().filter_map(|(digest, paid)| Some((*digest, paid.queued_with?))).collect();
+    let facts = KnownFacts { redemptions, queued_with, executed_by, without_checkpoint };
     let recovered = state.recover(events, certificates.into_values(), &facts, &domain)?;
     let adopted = Some(primary.adopted(epoch).await?).filter(|adopted| !adopted.is_zero());
     let ended = epoch.0.checked_sub(1).and_then(|ended| committees.get(Epoch(ended)));
     let folders = Folders { read: folders, quorum: ended.map_or(0, |committee| committee.quorum() as u64) };
-    let made = (count, recovered.paid, recovered.left_out, invalid);
-    let computed = follow_segment(&base, recovered.segment, &domain, told).map_err(CheckpointError::from)?;
+    let Recovered { segment, paid, left_out, queued } = recovered;
+    let made = Made { certificates: count, paid, queued, left_out, invalid };
+    let computed = follow_segment(&base, segment, &domain, told).map_err(CheckpointError::from)?;
     let computed = computed.map_err(CheckpointError::from)?;
     let report = Report::new(&computed, &domain, (&base, adopted, folders), made).map_err(CheckpointError::from)?;
     Ok(Candidate { computed, base, _archive: archive, report })
@@ -207,7 +212,7 @@ fn end_at_recovery(events: &mut Vec<PrimaryEvent>) -> Result<InstalledCommittee,
 async fn redemptions(
     primary: &Primary,
     files: &[PathBuf],
-    events: &[PrimaryEvent],
+    (events, since): (&[PrimaryEvent], Epoch),
     certificates: &certificates::Verified,
     paid: &BTreeMap<Digest, PaidRedemption>,
 ) -> Result<BTreeMap<Digest, Redemption>, RecoverError> {
@@ -223,8 +228,12 @@ async fn redemptions(
         let (PrimaryEventKind::Redeemed { digest, .. } | PrimaryEventKind::Queued { digest, .. }) = event.kind else {
             continue;
         };
-        let Some(paid) = paid.get(&digest).filter(|_| !certified.contains(&digest) && !known.contains_key(&digest))
-        else {
+        // What is only queued, with keys that were out, is not debited without a certificate.
+        let is_needed = |paid: &&PaidRedemption| {
+            let binds = paid.queued_with.is_none_or(|epoch| epoch < since);
+            binds && !certified.contains(&digest) && !known.contains_key(&digest)
+        };
+        let Some(paid) = paid.get(&digest).filter(is_needed) else {
             continue;
         };
         if let Some(redemption) = primary.whole(paid).await? {

@@ -24,6 +24,18 @@ pub struct PaidOrder {
     pub amount: Amount,
 }
 
+/// A redemption that the contract queued with keys that were out, and that is not debited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedOrder {
+    /// The account.
+    pub account: AccountId,
+    /// The number, which is open unless another order has it.
+    pub sequence: SequenceNumber,
+    /// The redemption's digest.
+    pub digest: Digest,
+}
+
 /// An account for which the contract paid more than is known that it held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -87,6 +99,8 @@ pub struct Report {
     pub orders: u64,
     /// What is debited without an order.
     pub paid: Vec<PaidOrder>,
+    /// What the contract has queued and pays only with votes of the new committee, which has no order of it.
+    pub queued: Vec<QueuedOrder>,
     /// The accounts that owe.
     pub owing: Vec<Debt>,
     /// The valid certificates that do not count.
@@ -97,12 +111,22 @@ pub struct Report {
     pub invalid_named: Vec<String>,
 }
 
+/// What a report says beside the computed checkpoint.
+pub(super) struct Made {
+    /// The valid certificates beyond the base.
+    pub certificates: u64,
+    pub paid: Vec<Redemption>,
+    pub queued: Vec<(AccountId, SequenceNumber, Digest)>,
+    pub left_out: BTreeSet<LeftOut>,
+    pub invalid: Invalid,
+}
+
 impl Report {
     pub(super) fn new(
         computed: &Computed,
         domain: &Domain,
         (base, adopted, folders): (&Base, Option<Digest>, Folders),
-        (certificates, paid, left_out, invalid): (u64, Vec<Redemption>, BTreeSet<LeftOut>, Invalid),
+        Made { certificates, paid, queued, left_out, invalid }: Made,
     ) -> Result<Self, ArchiveError> {
         let checkpoint = &computed.checkpoint;
         let paid = paid.into_iter().map(|Redemption { sender, sequence, asset, amount, .. }| PaidOrder {
@@ -111,6 +135,7 @@ impl Report {
             asset,
             amount,
         });
+        let queued = queued.into_iter().map(|(account, sequence, digest)| QueuedOrder { account, sequence, digest });
         // Also of accounts that owe since an earlier recovery.
         let owing = base.read(|stored| {
             let mut owing = Vec::new();
@@ -143,6 +168,7 @@ impl Report {
             certificates,
             orders: orders.count() as u64,
             paid: paid.collect(),
+            queued: queued.collect(),
             owing,
             left_out: left_out.collect(),
             invalid: invalid.count,
@@ -165,6 +191,13 @@ impl fmt::Display for Report {
         writeln!(f, "data folders of {read} members, where {quorum} are a quorum: {settled}")?;
         for PaidOrder { account, sequence, asset, amount } in &self.paid {
             writeln!(f, "debited without an order: {amount} of {asset} from {account}, number {sequence}")?;
+        }
+        for QueuedOrder { account, sequence, digest } in &self.queued {
+            writeln!(
+                f,
+                "queued by keys that were out, and not debited: {digest}, number {sequence} of {account}; release it, unless \
+                 its owner orders it again"
+            )?;
         }
         for Debt { account, asset, balance } in &self.owing {
             writeln!(f, "owes: {account} has {balance} of {asset}; certificates that paid it are missing")?;
