@@ -296,9 +296,11 @@ impl Network {
         self.outdated().entry(number).or_default().insert(of);
     }
 
-    /// Forgets that of all certificates of the number, because a quorum has confirmed this one.
+    /// Forgets that of all certificates of the same order, because a quorum has confirmed this one.
     pub(crate) fn count_again(&self, certificate: &VerifiedCertificate) {
-        self.outdated().remove(&numbered(certificate).0);
+        if let Some(outdated) = self.outdated().get_mut(&numbered(certificate).0) {
+            outdated.retain(|(order, _)| *order != certificate.digest());
+        }
     }
 
     fn outdated(&self) -> MutexGuard<'_, Outdated> {

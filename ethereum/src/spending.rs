@@ -75,6 +75,19 @@ impl Primary {
         self.search(sender, wanted, blocks, None).await
     }
 
+    /// The redemption on which the contract spent a number, as the first node that answers reports it in final blocks.
+    ///
+    /// # Errors
+    /// As [`Primary::spendings`].
+    pub async fn final_spending(
+        &self,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Spending>, PrimaryError> {
+        let blocks = (self.deployment_block().await?, self.final_head().await?.number());
+        Ok(self.search(sender, [sequence].into(), blocks, None).await?.remove(&sequence))
+    }
+
     /// The redemption on which the contract spent a number, as one of the configured nodes reports it in final blocks.
     ///
     /// # Errors

@@ -140,13 +140,14 @@ impl Wallet {
         ordered: &Transfer,
         answers: &Answers<AccountState>,
     ) -> Result<Option<Resumed>, WalletError> {
+        // A checkpoint proves it, whatever the Ethereum node says.
+        if let Some(archived) = self.note_archived(journal, ordered, answers).await? {
+            return Ok(Some(archived));
+        }
         if self.note_void(journal, ordered.sequence(), answers).await? {
             return Ok(Some(Resumed::Voided { order: Box::new(ordered.clone()) }));
         }
-        match self.note_archived(journal, ordered, answers).await? {
-            None => self.note_spent(journal, ordered, answers).await,
-            archived => Ok(archived),
-        }
+        self.note_spent(journal, ordered, answers).await
     }
 
     /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::OrderJournal;
-use crate::spent::logged;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 
 impl Wallet {
@@ -70,9 +69,12 @@ impl Wallet {
         if !self.is_spent_unexecuted(account, sequence, answers).await {
             return Ok(None);
         }
-        let logged = logged(&self.primary().await?, account, [sequence].into()).await;
+        let logged = self.primary().await?.final_spending(account, sequence).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the Ethereum node does not return which order a number was spent on");
+            None
+        });
         let is_recovered = self.network().counting_since() > Epoch(0);
-        let is_paid = match logged.get(&sequence) {
+        let is_paid = match logged {
             Some(spending) => {
                 spending.digest == self.network().domain().transfer_digest(ordered)
                     && spending.state != SpendingState::Released
@@ -114,11 +116,12 @@ impl Wallet {
         }
     }
 
-    /// Whether the contract has spent a number in a final block.
+    /// Whether the contract has spent a number on a redemption in a final block. It also marks a void number as spent.
     async fn is_spent(&self, account: AccountId, sequence: SequenceNumber) -> Result<bool, WalletError> {
         let primary = self.primary().await?;
         let head = primary.final_head().await?;
-        Ok(primary.is_redeemed_in(&head, account, sequence).await?)
+        Ok(primary.is_redeemed_in(&head, account, sequence).await?
+            && primary.final_unlock_state(account, sequence, 0).await? != UnlockState::Voided)
     }
 
     /// Whether no certificate of a number counts, as a quorum says.
