@@ -89,6 +89,11 @@ export interface BatchVote {
   readonly signature: Hex;
 }
 
+/** The first of the votes in the order of their signers' names, as the contract demands it. */
+export function firstVotes(votes: ReadonlyMap<AuthorityName, BatchVote>, count: number): BatchVote[] {
+  return [...votes.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, count);
+}
+
 /** Why `vote` is not a valid vote of a committee member on this digest; undefined if it is. */
 export function batchVoteFault(vote: BatchVote, committee: Committee, digest: Hex): VoteFault | undefined {
   const found = memberOf(committee, vote.authority);

@@ -3,6 +3,7 @@
 import {
   BaseError,
   encodeEventTopics,
+  type Abi,
   type Block,
   type ContractFunctionArgs,
   type ContractFunctionName,
@@ -180,9 +181,8 @@ export class Contract {
     args: ContractFunctionArgs<typeof COUNCIL_ABI, "view", V>,
     at: Finality | bigint = "latest",
   ): Promise<ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>> {
-    const address = await this.councilAddress();
-    const call = { address, abi: COUNCIL_ABI, functionName, args, ...blockOf(at) } as unknown as Parameters<EthereumClient["readContract"]>[0];
-    return this.ask(() => this.client.readContract(call)) as Promise<ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>>;
+    const answer = await this.#call(await this.councilAddress(), COUNCIL_ABI, functionName, args, at);
+    return answer as ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>;
   }
 
   /** The Council's address, which never changes. */
@@ -351,20 +351,17 @@ export class Contract {
     args: Args<V>,
     at: Finality | bigint,
   ): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
-    const address = this.domain.contract;
-    // viem infers types only for a constant function name, so the call is cast.
-    const call = { address, abi: FASTPAY_ABI, functionName, args, ...blockOf(at) } as unknown as Parameters<
-      EthereumClient["readContract"]
-    >[0];
-    return this.ask(() => this.client.readContract(call)) as Promise<
+    return this.#call(this.domain.contract, FASTPAY_ABI, functionName, args, at) as Promise<
       ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>
     >;
   }
-}
 
-/** The block of a call, by its tag or number. */
-function blockOf(at: Finality | bigint): { blockTag: Finality } | { blockNumber: bigint } {
-  return typeof at === "bigint" ? { blockNumber: at } : { blockTag: at };
+  #call(address: Address, abi: Abi, functionName: string, args: unknown, at: Finality | bigint): Promise<unknown> {
+    const block = typeof at === "bigint" ? { blockNumber: at } : { blockTag: at };
+    // viem infers types only for a constant function name, so the call is cast.
+    const call = { address, abi, functionName, args, ...block } as unknown as Parameters<EthereumClient["readContract"]>[0];
+    return this.ask(() => this.client.readContract(call));
+  }
 }
 
 function sameAddress(a: Address, b: Address): boolean {

@@ -8,7 +8,7 @@ import type { VerifiedCertificate } from "../certificate.js";
 import { memberOf, type AuthorityName } from "../committee.js";
 import { certificateVoteDigest } from "../eip712.js";
 import { ProblemError } from "../problem.js";
-import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
+import { batchVoteFault, firstVotes, mayVoteFor, type BatchVote } from "../verify.js";
 import type { Confirmed } from "../wire.js";
 import type { Operation } from "./certify.js";
 import { PeerFailureError } from "./failures.js";
@@ -60,10 +60,12 @@ async function gather(
   const digest = certificateVoteDigest(domain, committee.epoch, sender, sequence, certificate.digest);
   const found = new Map<AuthorityName, BatchVote>();
   const denied = new Set<string>();
+  const isLost = (): boolean => committee.members.length - denied.size < trusted;
   const enough = new AbortController();
   const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<void> => {
     const deny = (): void => {
       if (memberOf(committee, authority.member as AuthorityName) !== undefined) denied.add(authority.member);
+      if (isLost()) enough.abort();
     };
     // A vote to void the number would count only with those of all members.
     const asked = authority.voteForUnlock({ sender, sequence }, true, AbortSignal.any([until, enough.signal]));
@@ -80,10 +82,10 @@ async function gather(
     if (found.size >= trusted) enough.abort();
   };
   await network.askAll(ask, { signal, graceMs: Number.POSITIVE_INFINITY });
-  if (committee.members.length - denied.size < trusted) return undefined;
   if (found.size < trusted) {
+    if (isLost()) return undefined;
     const message = "too few authorities have said whether they know the certificate, whose epoch ended long ago";
     throw new PeerFailureError({ kind: "silent", message });
   }
-  return [...found.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, trusted);
+  return firstVotes(found, trusted);
 }

@@ -17,7 +17,7 @@ import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
 import { isUnattested, submit } from "./attest.js";
 import type { Operation } from "./certify.js";
-import { PeerFailureError } from "./failures.js";
+import { misbehaved, PeerFailureError } from "./failures.js";
 
 /** The number of newest received payments that are compared. */
 const RECEIVED_MAX = 2_000;
@@ -54,10 +54,6 @@ export function isEpochEnded(error: unknown): error is ProblemError {
   return error instanceof ProblemError && error.problem === "epoch-ended";
 }
 
-function misbehaved(message: string): PeerFailureError {
-  return new PeerFailureError({ kind: "misbehaved", message });
-}
-
 /** A verified certificate, from this client's storage or else from any authority that has it. */
 async function certificateOf(
   operation: Operation,
@@ -90,6 +86,9 @@ export async function pushSent(
       const newer = isOver ? await operation.network.findCertificate(account, sequence, { signal }) : undefined;
       if (newer === undefined) throw error;
       return submit(operation, authority, newer, signal);
+    }).catch((error: unknown) => {
+      // That says nothing of the order that follows.
+      throw isUnattested(error) ? new PeerFailureError({ kind: "behind", sequence }) : error;
     });
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     // It may be further than it reported before. Numbers from `to` on do not matter here.

@@ -17,6 +17,10 @@ export class PeerFailureError extends Error {
   }
 }
 
+export function misbehaved(message: string): PeerFailureError {
+  return new PeerFailureError({ kind: "misbehaved", message });
+}
+
 /** The reason of a peer's failure, for people. */
 export function describePeerFailure(failure: PeerFailure): string {
   switch (failure.kind) {
@@ -135,21 +139,19 @@ export function frozen(): FastPayError {
 /** The error on which f + 1 authorities agree, one of which is honest; undefined if there is none. */
 export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): FastPayError | undefined {
   const kinds = [...failures].map(({ kind }) => kind);
-  if (kinds.filter((kind) => kind === "voided").length >= trusted) return voided();
-  if (kinds.filter((kind) => kind === "epoch-ended").length >= trusted) return epochEnded();
-  if (kinds.filter((kind) => kind === "unattested").length >= trusted) return outdated();
-  return kinds.filter((kind) => kind === "frozen").length >= trusted ? frozen() : undefined;
+  const agree = (on: PeerFailure["kind"]): boolean => kinds.filter((kind) => kind === on).length >= trusted;
+  if (agree("voided")) return voided();
+  if (agree("epoch-ended")) {
+    return uncounted("a recovery has replaced the committee that certified this, and the certificate counts for nothing any more");
+  }
+  if (agree("unattested")) {
+    return uncounted("the epoch in which this was certified ended long ago, and too few authorities know the certificate");
+  }
+  return agree("frozen") ? frozen() : undefined;
 }
 
-/** f + 1 authorities report that a recovery has ended the epoch of a certificate. */
-function epochEnded(): FastPayError {
-  const message = "a recovery has replaced the committee that certified this, and the certificate counts for nothing any more";
-  return new FastPayError("epoch-ended", message, "resume: the same order is certified again under its number");
-}
-
-/** f + 1 authorities refuse a certificate of an epoch that ended long ago, and too few know it. */
-function outdated(): FastPayError {
-  const message = "the epoch in which this was certified ended long ago, and too few authorities know the certificate";
+/** f + 1 authorities refuse a certificate for its epoch. */
+function uncounted(message: string): FastPayError {
   return new FastPayError("epoch-ended", message, "resume: the same order is certified again under its number");
 }
 

@@ -13,11 +13,11 @@ import { messageOf } from "../errors.js";
 import type { Network } from "../network.js";
 import type { PeerFailure } from "../progress.js";
 import type { Domain } from "../transfer.js";
-import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
+import { batchVoteFault, firstVotes, mayVoteFor, type BatchVote } from "../verify.js";
 import type { OrderName, UnlockVote } from "../wire.js";
 import { failureOf } from "./catch-up.js";
 import type { Operation } from "./certify.js";
-import { PeerFailureError } from "./failures.js";
+import { misbehaved } from "./failures.js";
 
 /** A decision for the contract, with the votes that prove it. */
 export type UnlockDecision =
@@ -111,8 +111,7 @@ export class UnlockBallot {
 
   #packed(votes: ReadonlyMap<AuthorityName, BatchVote>, needed: number): Hex | undefined {
     if (votes.size < needed) return undefined;
-    const sorted = [...votes.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1));
-    return packVotes(this.committee, sorted.slice(0, needed));
+    return packVotes(this.committee, firstVotes(votes, needed));
   }
 }
 
@@ -152,7 +151,7 @@ async function verified(network: Network, { sender, sequence }: OrderName, vote:
   try {
     return await network.verifyCounting(vote.certificate, sender, sequence);
   } catch (error) {
-    throw new PeerFailureError({ kind: "misbehaved", message: messageOf(error) });
+    throw misbehaved(messageOf(error));
   }
 }
 

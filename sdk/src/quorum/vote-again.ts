@@ -10,12 +10,12 @@ import type { AuthorityName } from "../committee.js";
 import { redemptionBatchVoteDigest } from "../eip712.js";
 import { ProblemError } from "../problem.js";
 import type { Redemption } from "../transfer.js";
-import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
+import { batchVoteFault, firstVotes, mayVoteFor, type BatchVote } from "../verify.js";
 import { confirm } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
-import { PeerFailureError } from "./failures.js";
+import { misbehaved, PeerFailureError } from "./failures.js";
 
 /** Votes of a quorum for a batch of redemptions, in the contract's encoding. */
 export interface BatchVotes {
@@ -63,8 +63,7 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
     return votes.size;
   };
   await untilQuorum(operation, { what: "votes", quorum, backgroundMs: 0, act, take });
-  const sorted = [...votes.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, quorum);
-  return { epoch, votes: packVotes(committee, sorted) };
+  return { epoch, votes: packVotes(committee, firstVotes(votes, quorum)) };
 }
 
 /** Requests the authority's vote. If it lacks the certificate, submits that first. */
@@ -83,8 +82,4 @@ async function ask(operation: Operation, authority: AuthorityClient, certificate
     // Ask again only after a pause: an authority that lies about it must not make this loop spin.
     throw new PeerFailureError({ kind: "behind", sequence });
   }
-}
-
-function misbehaved(message: string): PeerFailureError {
-  return new PeerFailureError({ kind: "misbehaved", message });
 }

@@ -91,8 +91,7 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   } catch (error) {
     if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) return { type: "voided", order: ordered };
     // Authorities step over a number that a recovery debited when they are asked for something about it.
-    const later = await ask().catch(() => undefined);
-    const stepped = later && (await finishPassed(operation, journal, ordered, later));
+    const stepped = await ask().then((later) => finishPassed(operation, journal, ordered, later)).catch(() => undefined);
     if (stepped === undefined) throw error;
     return stepped;
   }
