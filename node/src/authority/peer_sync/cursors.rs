@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
+use fastpay_core::{AuthorityName, JournalPosition};
 use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -45,7 +45,10 @@ struct Peer {
     /// One for each shard, from the first.
     cursors: Vec<u64>,
     /// Accounts, each with the number below which the peer has certificates.
-    later: Vec<(AccountId, SequenceNumber)>,
+    later: Heads,
+    /// Those that it is being asked about: they wait no longer only once it has answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Heads,
 }
 
 impl Cursors {
@@ -97,10 +100,21 @@ impl Cursors {
         }
     }
 
-    /// Takes the accounts that the peer must be asked about again from the list.
-    pub(super) fn take_later(&self, peer: AuthorityName) -> Heads {
+    /// The accounts that the peer must be asked about again, which wait until [`Cursors::answered`]: whoever asks may be
+    /// stopped before.
+    pub(super) fn ask_later(&self, peer: AuthorityName) -> Heads {
         let mut state = self.state();
-        state.stored.peers.get_mut(&peer.to_string()).map(|peer| peer.later.drain(..).collect()).unwrap_or_default()
+        let Some(Peer { later, asked, .. }) = state.stored.peers.get_mut(&peer.to_string()) else {
+            return Heads::new();
+        };
+        asked.append(later);
+        asked.clone()
+    }
+
+    /// The peer has answered about those accounts. Those that must wait again were added meanwhile.
+    pub(super) fn answered(&self, peer: AuthorityName) {
+        let mut state = self.state();
+        state.stored.peers.get_mut(&peer.to_string()).into_iter().for_each(|peer| peer.asked.clear());
     }
 
     /// Adds accounts that the peer must be asked about again. They are written together with the cursor that moves past
@@ -130,6 +144,7 @@ impl Cursors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpay_core::{AccountId, SequenceNumber};
 
     const PEER: AuthorityName = AuthorityName([1; 32]);
 
@@ -152,7 +167,17 @@ mod tests {
         let again = Cursors::open(file.clone(), &ends(11));
         let known = [again.get(PEER, 0), again.get(PEER, 1), again.get(AuthorityName([2; 32]), 1)];
         assert_eq!(known, [JournalPosition(0), JournalPosition(70), JournalPosition(0)]);
-        assert_eq!((again.take_later(PEER), again.take_later(PEER)), (later, vec![]));
+        assert_eq!(again.ask_later(PEER), later);
+        // Whoever asked was stopped before the answer.
+        again.set(PEER, 0, JournalPosition(1), ends(11));
+        again.flush();
+        let again = Cursors::open(file.clone(), &ends(11));
+        assert_eq!(again.ask_later(PEER), later);
+        assert!(again.add_later(PEER, later.clone()));
+        again.answered(PEER);
+        assert_eq!(again.ask_later(PEER), later);
+        again.answered(PEER);
+        assert_eq!(again.ask_later(PEER), vec![]);
         assert_eq!(Cursors::open(file.clone(), &ends(9)).get(PEER, 1), JournalPosition(0), "an older copy");
         std::fs::write(&file, "{}").unwrap();
         assert_eq!(Cursors::open(file, &ends(11)).get(PEER, 1), JournalPosition(0), "not ours");
@@ -165,6 +190,6 @@ mod tests {
         assert!(cursors.add_later(PEER, heads(LATER_MAX - 1)));
         assert!(!cursors.add_later(PEER, heads(2)));
         assert!(cursors.add_later(PEER, heads(1)));
-        assert_eq!(cursors.take_later(PEER).len(), LATER_MAX);
+        assert_eq!(cursors.ask_later(PEER).len(), LATER_MAX);
     }
 }

@@ -243,15 +243,12 @@ impl PeerSync {
     /// Asks again about the accounts that had to wait: the contract had not decided about a number, or the peer did not
     /// return a certificate that it listed.
     async fn ask_again(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
-        let later = self.cursors.take_later(peer.name());
-        if later.is_empty() {
-            return Ok(());
+        let later = self.cursors.ask_later(peer.name());
+        if !later.is_empty() {
+            self.bring(peer, later).await?;
+            self.cursors.answered(peer.name());
         }
-        let outcome = self.bring(peer, later.clone()).await;
-        if outcome.is_err() {
-            self.cursors.add_later(peer.name(), later);
-        }
-        outcome.map(drop)
+        Ok(())
     }
 
     /// How many readings of the logs were due up to now.
