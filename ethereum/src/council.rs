@@ -1,7 +1,7 @@
 //! Reads `Council`: the committees announced, the times of an announcement, the address that may announce a recovery,
 //! and the digests against which it checks votes. Makes the calls by which a committee is announced and installed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::{SolCall, SolEvent, SolInterface};
@@ -60,20 +60,6 @@ pub enum Step {
 }
 
 impl Primary {
-    /// The digests of the committees that were announced in the blocks from `first` to `last`, according to any node.
-    ///
-    /// # Errors
-    /// If a node does not answer: it may know of one that the others leave out.
-    pub async fn committees_announced(&self, first: u64, last: u64) -> Result<BTreeSet<Digest>, PrimaryError> {
-        let (council, kinds) = (self.council().await?, [ICouncil::CommitteeAnnounced::SIGNATURE_HASH]);
-        let mut announced = BTreeSet::new();
-        for node in self.endpoints() {
-            let logs = node.logs_of(council, &kinds, first, last).await?;
-            announced.extend(logs.iter().filter_map(|log| log.topics().get(1).copied()));
-        }
-        Ok(announced)
-    }
-
     /// What was announced in the blocks from `first` to `last`, according to any node, by its digest: the announcement,
     /// and the transaction that sent it. Each announcement is the one that its digest names.
     ///
@@ -87,7 +73,7 @@ impl Primary {
         let (council, kinds) = (self.council().await?, [ICouncil::CommitteeAnnounced::SIGNATURE_HASH]);
         let mut announced = BTreeMap::new();
         for node in self.endpoints() {
-            for log in node.logs_of(council, &kinds, first, last).await? {
+            for log in node.logs_in_parts(council, &kinds, first, last).await? {
                 let Ok(ICouncil::CommitteeAnnounced { id, announcement, .. }) =
                     ICouncil::CommitteeAnnounced::decode_log_data(log.data())
                 else {
@@ -113,7 +99,7 @@ impl Primary {
         last: u64,
     ) -> Result<Option<IFastPay::CommitteeInstalled>, PrimaryError> {
         let kinds = [IFastPay::CommitteeInstalled::SIGNATURE_HASH];
-        let logs = self.first_answer(|node| node.logs(&kinds, first, last)).await?;
+        let logs = self.first_answer(|node| node.logs_in_parts(self.contract(), &kinds, first, last)).await?;
         let mut events = logs.iter().filter_map(|log| IFastPay::CommitteeInstalled::decode_log_data(log.data()).ok());
         Ok(events.rfind(|event| event.epoch == epoch.0))
     }

@@ -151,6 +151,25 @@ impl Endpoint {
         }]);
         self.request("eth_getLogs", filter).await
     }
+
+    /// The same, in smaller parts where the node refuses so many blocks at a time.
+    pub(crate) async fn logs_in_parts(
+        &self,
+        address: Address,
+        kinds: &[B256],
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<Log>, PrimaryError> {
+        match self.logs_of(address, kinds, first, last).await {
+            Err(PrimaryError::Refused { .. }) if first < last => {
+                let middle = first.midpoint(last);
+                let mut logs = Box::pin(self.logs_in_parts(address, kinds, first, middle)).await?;
+                logs.extend(Box::pin(self.logs_in_parts(address, kinds, middle.saturating_add(1), last)).await?);
+                Ok(logs)
+            }
+            answer => answer,
+        }
+    }
 }
 
 /// Asks a node for its chain id.

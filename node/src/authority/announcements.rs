@@ -71,9 +71,9 @@ impl Announcements {
         };
         while next <= head.number() {
             let last = next.saturating_add(RANGE_BLOCKS_DEFAULT - 1).min(head.number());
-            let announced = self.primary.committees_announced(next, last).await?;
+            let announced = self.primary.announcements(next, last).await?;
             let room = KEPT_MAX.saturating_sub(self.announced.len());
-            self.announced.extend(announced.into_iter().take(room));
+            self.announced.extend(announced.into_keys().take(room));
             next = last.saturating_add(1);
             self.next_block = Some(next);
         }

@@ -61,8 +61,9 @@ pub(crate) enum ChangeCommand {
         #[command(flatten)]
         sending: SendingArguments,
     },
-    /// Install a committee whose delay has passed. The first run records that, so that the members can accept; a run with
-    /// the acceptances of a quorum begins the epoch. Anyone may. Exit code 11: not installed yet
+    /// Install a committee whose delay has passed. Anyone may. The first run records that the delay has passed, so that
+    /// members can accept. A later run, with a quorum's acceptances (--vote), begins the epoch. Exit code 11: not
+    /// installed yet
     Install {
         /// The JSON file of the announcement
         #[arg(long)]
@@ -143,8 +144,8 @@ pub(crate) enum SignCommand {
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running,
-    /// and must not have confirmed the redemption
+    /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running.
+    /// Refuses a redemption that the node votes to pay
     Release {
         /// The JSON file of the redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
         #[arg(long)]
@@ -181,7 +182,6 @@ impl From<TermsArguments> for Terms {
     }
 }
 
-/// The file of an announcement.
 /// The arguments of every command that sends a transaction.
 #[derive(Args)]
 pub(crate) struct SendingArguments {
@@ -189,7 +189,8 @@ pub(crate) struct SendingArguments {
     /// a file that only its owner can read. No running program may use this key
     #[arg(long)]
     pub(crate) key: PathBuf,
-    /// The most to pay for gas, in gwei: above that, the command waits or fails
+    /// The highest price to offer for a unit of gas, in gwei. If gas costs more, the command fails, or waits once the
+    /// transaction is sent
     #[arg(long, value_name = "GWEI", default_value = "300")]
     pub(crate) max_fee_cap_gwei: u64,
     /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]

@@ -368,7 +368,7 @@ async fn a_proposal_follows_from_the_proofs_and_the_contract_and_never_replaces_
     let error = files.announce(&[]).await.unwrap_err();
     assert!(matches!(error, CommitteeError::Deadline(_)), "{error}");
     let error = files.install(&[]).await.unwrap_err();
-    assert!(matches!(error, CommitteeError::NotAnnounced(_)), "{error}");
+    assert!(matches!(error, CommitteeError::Deadline(_)), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -437,21 +437,25 @@ async fn a_recovery_is_announced_by_its_address_after_the_silence_and_is_not_end
     let (anvil, config) = (&files.scene.anvil, &files.scene.config);
     let recover = async |key: u32| {
         let what = Announce { is_recovery: true, ..files.announcing(&[]) };
-        announce(config, files.payer(key), &what, &mut |_| ()).await
+        let mut told = Vec::new();
+        let outcome = announce(config, files.payer(key), &what, &mut |line| told.push(line)).await;
+        outcome.map_err(|error| (error, told.concat()))
     };
     files.propose(&TERMS).await.unwrap();
-    let error = recover(GUARDIAN_KEY).await.unwrap_err();
+    let (error, _) = recover(GUARDIAN_KEY).await.unwrap_err();
     assert!(matches!(error, CommitteeError::RecoverySince(Epoch(1))), "{error}");
     std::fs::remove_file(&files.next).unwrap();
     let terms = Terms { compromised_since: Some(Epoch(0)), ..TERMS };
     files.propose(&terms).await.unwrap();
-    let error = recover(SENDER).await.unwrap_err();
-    assert!(matches!(error, CommitteeError::WrongSender { expected: GUARDIAN, .. }), "{error}");
-    let error = recover(GUARDIAN_KEY).await.unwrap_err();
+    assert!(files.status(&[]).await.announcements[0].next.contains("or the recovery address announces it"));
+    let (error, _) = recover(GUARDIAN_KEY).await.unwrap_err();
     assert!(matches!(error, CommitteeError::Alive(_)), "{error}");
     anvil.pass(Rotation::RECOVERY_SILENCE_S).await;
     std::fs::remove_file(&files.next).unwrap();
     files.propose(&terms).await.unwrap();
+    let (error, told) = recover(SENDER).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::WrongSender { expected: GUARDIAN, .. }), "{error}");
+    assert!(told.contains("to send it from") && told.contains("data 0x"), "{told}");
     let there = recover(GUARDIAN_KEY).await.unwrap();
     assert!(there.is_recovery && there.state == State::Announced && !there.next.contains("endorse"), "{there}");
     let error = files.endorse(GUARDIAN_KEY).await.unwrap_err();
@@ -463,7 +467,8 @@ async fn a_recovery_is_announced_by_its_address_after_the_silence_and_is_not_end
     // A new operator has no node yet.
     let accepted = files.accepted_by(&[0, 1, 2], None).await;
     anvil.mine(1).await;
-    assert_eq!(files.install(&accepted).await.unwrap().state, State::Installed);
+    let there = files.install(&accepted).await.unwrap();
+    assert!(there.state == State::Installed && there.next.contains("rebuild and adopt a checkpoint"), "{there}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -104,7 +104,7 @@ async fn acceptances_of_a_block_that_is_too_old_do_not_count_and_the_newest_quor
 
     files.scene.anvil.mine(8_190).await;
     let (at, by, next) = named(&old).await;
-    assert!(at.is_none() && by == 0 && next.contains("with --block and a newer final block"), "{next}");
+    assert!(at.is_none() && by == 0 && next.contains("with a newer final block"), "{next}");
     let error = files.accept(0, None).await.unwrap_err();
     assert!(matches!(error, CommitteeError::BlockForgotten(of) if of == block), "{error}");
     let newest = files.scene.anvil.block_number().await;
@@ -191,4 +191,18 @@ async fn what_one_node_invents_or_leaves_out_does_not_change_what_is_announced()
     }
     let report = status(&files.scene.config, None, &[]).await.unwrap().to_string();
     assert!(report.contains("signed by a quorum (not all votes are readable here)"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_refuses_many_blocks_at_a_time_is_asked_in_parts() {
+    let files = Files::new().await;
+    let id = files.announced().await;
+    files.scene.node.lie(|method, params, answer| {
+        let block = |name: &str| u64::from_str_radix(&params[0][name].as_str().unwrap()[2..], 16).unwrap();
+        if method == "eth_getLogs" && block("toBlock") > block("fromBlock") + 1 {
+            *answer = json!({ "jsonrpc": "2.0", "id": answer["id"], "error": { "code": -32005, "message": "range" } });
+        }
+    });
+    let report = status(&files.scene.config, None, &[]).await.unwrap();
+    assert_eq!(report.announcements.iter().map(|there| there.id).collect::<Vec<_>>(), [id]);
 }

@@ -6,6 +6,8 @@ use fastpay_core::{AuthorityKeys, CouncilStatement, Digest, Epoch};
 use fastpay_ethereum::{Clock, Cursor};
 
 use super::announcement::{announcement, check_members};
+use super::checkpoint::check_checkpoint;
+use super::describe::describe;
 use super::nodes::{Heads, Nodes};
 use super::{Ballot, CommitteeError, VoteFile, check_begun, member, vote};
 use crate::authority::config::Config;
@@ -29,9 +31,10 @@ pub async fn accept(
     let announcement = announcement(file, &domain)?;
     let committees = nodes.committees().await?;
     check_members(&announcement, proofs, &domain, &committees)?;
+    check_checkpoint(config, &domain, &committees, announcement.checkpoint)?;
     let (epoch, voter) = (announcement.committee.epoch(), member(keys, &announcement.committee)?);
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
-    let clock = nodes.agree(async |node| node.clock_of(id).await).await?.ok_or(CommitteeError::NotAnnounced(id))?;
+    let clock = nodes.clock_of(id).await?.ok_or(CommitteeError::NotAnnounced(id))?;
     let block = accepted_block(&clock, block, nodes.heads().await?)?;
     let block_hash = nodes.final_hash(block).await?;
     let is_new = !committees.current().members().contains(&voter.public());
@@ -47,7 +50,8 @@ pub async fn accept(
     let statement = CouncilStatement::Acceptance { epoch, announcement: id, block_hash };
     nodes.check_digest(&statement).await?;
     let vote = VoteFile { block: Some(block), ..vote(voter, &domain, epoch, &statement) };
-    let text = text(&clock, epoch, id, block, &vote.authority.to_string());
+    let terms = describe(&nodes, &announcement, &committees).await?;
+    let text = terms + &text(&clock, epoch, id, block, &vote.authority.to_string());
     Ok(Ballot { text, vote })
 }
 

@@ -59,8 +59,10 @@ pub async fn announce(
     nodes.check_guardian(announcement.guardian).await?;
     nodes.check_deadline(announcement.deadline).await?;
     let call = if what.is_recovery {
-        check_recovery(&nodes, &announcement, &courier).await?;
-        Call::announce_recovery(courier.council(), &announcement, proofs)
+        let call = Call::announce_recovery(courier.council(), &announcement, proofs);
+        check_recovery(&nodes, &announcement).await?;
+        check_sender(&nodes, &courier, &call, told).await?;
+        call
     } else {
         let current = committees.current();
         let found = valid(current, id, &files);
@@ -83,22 +85,24 @@ fn missing(committee: &Committee, found: &[AuthorityName]) -> CommitteeError {
 }
 
 /// Checks what the contract asks of a recovery.
-async fn check_recovery(
-    nodes: &Nodes,
-    announcement: &Announcement,
-    courier: &Courier<'_>,
-) -> Result<(), CommitteeError> {
+async fn check_recovery(nodes: &Nodes, announcement: &Announcement) -> Result<(), CommitteeError> {
     if announcement.compromised_since != Epoch(0) {
         return Err(CommitteeError::RecoverySince(announcement.compromised_since));
     }
-    let (_, expected) = nodes.roles().await?;
-    let found = courier.address();
-    if found != expected {
-        return Err(CommitteeError::WrongSender { role: "recovery address", expected, found });
-    }
-    let silent_at = nodes.agree(async |node| node.last_sign_of_life().await).await?.saturating_add(RECOVERY_SILENCE_S);
+    let silent_at =
+        nodes.agree_soon(async |node| node.last_sign_of_life().await).await?.saturating_add(RECOVERY_SILENCE_S);
     if nodes.heads().await?.earliest < silent_at {
         return Err(CommitteeError::Alive(silent_at));
     }
     Ok(())
+}
+
+/// Checks that the key is that of the recovery address. If it is not, that may be in a wallet of its own: tells the call.
+async fn check_sender(nodes: &Nodes, courier: &Courier<'_>, call: &Call, told: Tell<'_>) -> Result<(), CommitteeError> {
+    let ((_, expected), found) = (nodes.roles().await?, courier.address());
+    if found == expected {
+        return Ok(());
+    }
+    told(format!("to send it from {expected} with another tool: to {}, value 0, data {}", call.to, call.data));
+    Err(CommitteeError::WrongSender { role: "recovery address", expected, found })
 }

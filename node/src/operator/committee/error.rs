@@ -64,7 +64,9 @@ pub enum CommitteeError {
         kept: Box<Amount>,
     },
     /// The file is for another chain.
-    #[error("the file is for chain {found}, the configuration for {expected}")]
+    #[error(
+        "the file is for chain {found}, the configuration for {expected}: use the file and configuration of one chain"
+    )]
     Chain {
         /// The configured chain.
         expected: u64,
@@ -93,7 +95,10 @@ pub enum CommitteeError {
     )]
     NoEndpoints,
     /// The contract would refuse the deadline.
-    #[error("the deadline {} has passed, or is more than 30 days away", utc(*.0))]
+    #[error(
+        "the deadline {} has passed, or is more than 30 days away: write the file anew with another deadline \
+         (`fastpay-node committee propose --days`, or the file of the raise), and have it signed again", utc(*.0)
+    )]
     Deadline(u64),
     /// The guardian must not be a member: a thief of the member's key would be the guardian, too.
     #[error("the guardian {0} is the redemption key of a member; choose another one")]
@@ -119,7 +124,10 @@ pub enum CommitteeError {
         now: Authority,
     },
     /// None of the configured pairs votes in this epoch.
-    #[error("none of the configured pairs of keys is a member of the committee of epoch {0}, which decides")]
+    #[error(
+        "none of the configured pairs of keys is a member of the committee of epoch {0}, which decides: add the \
+         member's pair to the configuration as [[keys]]"
+    )]
     NotAMember(Epoch),
     /// The contract does not know the announcement.
     #[error("the contract has no such announcement ({0}); announce it first, with the same file")]
@@ -131,7 +139,9 @@ pub enum CommitteeError {
     #[error("the announcement lapsed at {}; propose it anew", utc(*.0))]
     Lapsed(u64),
     /// An acceptance must name a block in which the announcement had matured.
-    #[error("block {block} is before block {matured}, in which the announcement matured")]
+    #[error(
+        "block {block} is before block {matured}, in which the announcement matured: give --block with that one or a later one"
+    )]
     BlockTooEarly {
         /// The requested block.
         block: u64,
@@ -171,7 +181,10 @@ pub enum CommitteeError {
         block: u64,
     },
     /// This authority's own node follows another chain.
-    #[error("this authority's node has read another block {0} than the Ethereum nodes serve now; nothing was signed")]
+    #[error(
+        "this authority's node has read another block {0} than the Ethereum nodes serve now, so nothing was signed: compare \
+         the nodes with others, and see the log of the authority's node"
+    )]
     OtherChain(u64),
     /// The contract's queue does not contain the redemption.
     #[error("the contract has no such redemption in its queue")]
@@ -254,7 +267,7 @@ pub enum CommitteeError {
         missing: Vec<AuthorityName>,
     },
     /// The key of the transaction has not the role that the contract requires.
-    #[error("only the {role} {expected} may send this, and the key's address is {found}")]
+    #[error("only the {role} {expected} can send this, and --key is the key of {found}: give the key of the {role}")]
     WrongSender {
         /// The role.
         role: &'static str,
@@ -365,7 +378,10 @@ pub enum CommitteeError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The contract computes another digest than this program.
-    #[error("the contract computes another digest than this program; is this the right contract?")]
+    #[error(
+        "the contract computes another digest than this program, so nothing was signed or sent: check chain_id and \
+         contract in [primary], and that this release fits the contract"
+    )]
     OtherDigest,
     /// Ethereum nodes disagree about the contract: one lags, or lies.
     #[error(

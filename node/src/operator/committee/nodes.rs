@@ -23,6 +23,8 @@ const HASHES_KEPT: u64 = 8_191;
 const SETTLE_MAX_S: u64 = 3_600;
 /// The pause between reads while a block is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The same while a block is to become final, which takes minutes.
+const SETTLE_PAUSE: Duration = Duration::from_secs(1);
 /// So many reads give a node the time to take up a block that another one has.
 const READS_MAX: usize = 40;
 
@@ -125,21 +127,39 @@ impl Nodes {
     }
 
     /// Waits until a block is final at every node; by default the highest one that any of them has, so that all that they
-    /// say now is final. Tells once what it waits for. By the chain's clock it waits for an hour at most.
+    /// say now is final. Tells what it waits for. By the chain's clock it waits for an hour at most.
     pub(super) async fn settle(&self, block: Option<u64>, told: Tell<'_>) -> Result<(), CommitteeError> {
         let heads = self.heads().await?;
         let (block, until) = (block.unwrap_or(heads.highest), heads.latest.saturating_add(SETTLE_MAX_S));
-        let mut is_told = false;
-        while let Some((node, newest)) = self.behind(block).await? {
-            if !std::mem::replace(&mut is_told, true) {
-                told(format!("waiting until block {block} is final at {node}, whose newest final block is {newest}"));
+        let (mut last, mut missed) = (String::new(), 0_usize);
+        loop {
+            match self.waits_for(block, until).await {
+                Ok(None) => return self.final_hash(block).await.map(drop),
+                Ok(Some(waiting)) => {
+                    missed = 0;
+                    if last != waiting {
+                        told(waiting.clone());
+                        last = waiting;
+                    }
+                }
+                // One missed answer ends nothing: what was sent is sent. A block may come between the reads of two nodes.
+                Err(CommitteeError::Disagreement { .. }) if missed < READS_MAX => missed = missed.saturating_add(1),
+                Err(CommitteeError::Primary(error)) if error.is_retryable() && missed < READS_MAX => {
+                    missed = missed.saturating_add(1);
+                }
+                Err(error) => return Err(error),
             }
-            if self.heads().await?.earliest > until {
-                return Err(CommitteeError::NotSettled { node, block, newest });
-            }
-            sleep(PAUSE).await;
+            sleep(SETTLE_PAUSE).await;
         }
-        self.final_hash(block).await.map(drop)
+    }
+
+    /// What there is to wait for until a block is final at every node; `None` if it is.
+    async fn waits_for(&self, block: u64, until: u64) -> Result<Option<String>, CommitteeError> {
+        let Some((node, newest)) = self.behind(block).await? else { return Ok(None) };
+        if self.heads().await?.earliest > until {
+            return Err(CommitteeError::NotSettled { node, block, newest });
+        }
+        Ok(Some(format!("waiting until block {block} is final at {node}")))
     }
 
     /// A node at which this block is not final, and its newest final block.

@@ -156,7 +156,8 @@ impl Proposal {
     /// Checks that the announcement is on the contract and can still be installed.
     pub(super) fn check_open(&self) -> Result<(), CommitteeError> {
         match (self.state, self.lapses_at) {
-            (State::Proposed, _) | (State::Lapsed, None) => Err(CommitteeError::NotAnnounced(self.id)),
+            (State::Proposed, _) => Err(CommitteeError::NotAnnounced(self.id)),
+            (State::Lapsed, None) => Err(CommitteeError::Deadline(self.deadline)),
             (State::Lapsed, Some(at)) => Err(CommitteeError::Lapsed(at)),
             (State::Ended, _) => Err(CommitteeError::Ended(self.id)),
             (State::Announced | State::Installable | State::Matured | State::Installed, _) => Ok(()),
@@ -168,6 +169,11 @@ impl Proposal {
         let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
         let (signed, accepted) = (signed_by.len(), accepted_by.len());
         match self.state {
+            State::Proposed if self.compromised_since == Epoch(0) && signed == 0 => {
+                "a quorum signs it (`committee sign`); or the recovery address announces it, if the committee has been silent \
+                 for 120 days (`committee announce --recovery`)"
+                    .into()
+            }
             State::Proposed if signatures_needed.is_some_and(|needed| signed < needed) => format!(
                 "{} more members of the current committee sign it (`committee sign`)",
                 signatures_needed.unwrap_or_default().saturating_sub(signed)
@@ -182,15 +188,23 @@ impl Proposal {
             }
             State::Installable => "anyone records that its delay has passed (`committee install`)".into(),
             State::Matured if accepted < *acceptances_needed => format!(
-                "{} more of its members accept it {} (`committee accept`), by {}",
+                "{} more of its members accept it {}, by {}",
                 acceptances_needed - accepted,
                 match self.accepted_block.or(self.matured_block.filter(|_| !is_forgotten)) {
-                    Some(block) => format!("once block {block} is final"),
-                    None => "with --block and a newer final block, all with the same one".into(),
+                    Some(block) if self.matured_block == Some(block) => {
+                        format!("once block {block} is final (`committee accept`)")
+                    }
+                    Some(block) => format!("once block {block} is final (`committee accept --block {block}`)"),
+                    None => "with a newer final block, all with the same one (`committee accept --block`)".into(),
                 },
                 self.lapses_at.map(utc).unwrap_or_default()
             ),
             State::Matured => "install it (`committee install`)".into(),
+            State::Installed if self.compromised_since < self.epoch => {
+                "its members rebuild and adopt a checkpoint (`fastpay-node recover`, `committee adopt`), as docs/OPERATIONS.md \
+                 says under \"When the committee is lost\""
+                    .into()
+            }
             State::Installed => "its members' nodes vote once they have joined (`fastpay-node join`)".into(),
             State::Lapsed | State::Ended => "propose anew (`committee propose`), if it is still wanted".into(),
         }

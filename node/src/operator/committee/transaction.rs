@@ -6,8 +6,8 @@
 //! ```
 //! `next.json.transaction` is on disk, with its nonce, before the transaction is sent. So a command that was killed, and is
 //! repeated, follows that transaction in place of sending another one. It follows only what this key has signed, and what
-//! is a step of this command for this announcement: anything else in the file stops it. At most one command uses an announcement at a time:
-//! it holds a lock on the announcement's file.
+//! is a step of this command for this announcement: anything else in the file stops it. At most one command uses an
+//! announcement at a time: it holds a lock on the announcement's file.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -147,21 +147,19 @@ impl<'a> Courier<'a> {
     /// Checks that a stored transaction is one that this command may have sent.
     fn check(&self, submission: &Submission, Steps { id, allowed, .. }: Steps<'_>) -> Result<(), CommitteeError> {
         let other = |found: String| Err(CommitteeError::OtherTransaction { path: self.path.clone(), found });
-        let Submission { call, nonce, attempts, .. } = submission;
-        let Some(newest) = attempts.last() else { return other("a transaction that nobody signed".into()) };
-        self.sender.check_own(submission)?;
-        let sent = format!("the transaction {} with nonce {nonce}, which", newest.hash);
-        if !call.value.is_zero() {
-            return other(format!("{sent} pays {} wei to {}", call.value, call.to));
+        match self.sender.check_own(submission) {
+            Ok(()) => {}
+            Err(error @ SendError::OtherKey { .. }) => return Err(error.into()),
+            Err(error) => return other(error.to_string()),
         }
-        if call.to != self.council {
-            return other(format!("{sent} calls {}, not the council {}", call.to, self.council));
-        }
-        match call.step(&self.nodes.domain()) {
+        let Submission { call, nonce, .. } = submission;
+        let is_councils = call.to == self.council && call.value.is_zero();
+        let sent = format!("the transaction with nonce {nonce}, which");
+        match call.step(&self.nodes.domain()).filter(|_| is_councils) {
             Some((step, of)) if of == id && allowed.contains(&step) => Ok(()),
             Some((step, of)) if of == id => other(format!("{sent} is another step of this announcement ({step:?})")),
             Some((step, of)) => other(format!("{sent} is a step ({step:?}) of another announcement, {of}")),
-            None => other(format!("{sent} is no step of an announcement")),
+            None => other(format!("{sent} calls {} and is no step of an announcement", call.to)),
         }
     }
 
