@@ -103,6 +103,7 @@ export function certify(operation: Operation, order: VerifiedOrder): Promise<Ver
         if (answer.type === "vote") report({ type: "vote", authority, votes: tally.votes, quorum: committee.quorum });
         if (answer.type === "later" || answer.type === "out")
           report({ type: "waiting", authority, failure: answer.failure });
+        if (answer.type === "ahead") report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: answer.epoch } });
         if (verdict.type === "certified") return finish(() => resolve(verdict.certificate));
         if (verdict.type === "superseded") return finish(() => reject(superseded(verdict.certificate)));
         if (verdict.type === "new-epoch") return finish(() => reject(newEpoch(verdict.epoch, committee.epoch)));

@@ -2,7 +2,7 @@
 
 import type { Committee } from "../committee.js";
 import { isFastPayError } from "../errors.js";
-import { Backoff } from "../waiting.js";
+import { Backoff, sleep } from "../waiting.js";
 import type { Operation } from "./certify.js";
 import { newEpoch } from "./failures.js";
 
@@ -26,18 +26,24 @@ export class Ahead {
 }
 
 /**
- * Runs work under the current committee, and again under the next one if the committee changes meanwhile. Also once again
- * if too few authorities answer and other members are found.
+ * Runs work under the current committee, and again under the next one if the committee changes meanwhile: once f + 1
+ * authorities answer in a newer epoch, or one does and the contract has it. The others may have answered before the change,
+ * and are not asked again. Also once again if too few authorities answer and other members are found.
  */
-export async function throughEpochs<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
+export async function throughEpochs<T>(operation: Operation, act: (operation: Operation) => Promise<T>): Promise<T> {
   const { network, timing, signal } = operation;
   const until = Date.now() + timing.deadlineMs;
   const backoff = new Backoff(timing.backoffMinMs, timing.backoffMaxMs);
   let isSought = false;
   for (;;) {
+    const attempt = new Attempt(operation);
     try {
-      return await act();
+      return await act(attempt.operation);
     } catch (error) {
+      if (attempt.isOvertaken && isFastPayError(error, "aborted") && !signal?.aborted) {
+        await network.findMembers();
+        continue;
+      }
       if (isFastPayError(error, "no-quorum") && !isSought && (await network.seekMembers())) {
         isSought = true;
         continue;
@@ -47,6 +53,49 @@ export async function throughEpochs<T>(operation: Operation, act: () => Promise<
       const isNew = await network.committees.refresh().catch(() => false);
       if (isNew) await network.findMembers();
       else await backoff.wait(signal);
+    } finally {
+      attempt.end();
     }
+  }
+}
+
+/** Work under one committee. It is aborted once an authority names a newer epoch and the contract has it. */
+class Attempt {
+  /** For the work. */
+  readonly operation: Operation;
+  readonly #ended = new AbortController();
+  readonly #overtaken = new AbortController();
+  #isWatching = false;
+
+  constructor(operation: Operation) {
+    const { network, report, signal, timing } = operation;
+    const { epoch } = network.committee;
+    const overtaken = this.#overtaken.signal;
+    // The authority may have read the rotation before this client's node, so the contract is read again after each pause.
+    const watch = async (): Promise<void> => {
+      this.#isWatching = true;
+      while (!this.#ended.signal.aborted && network.committee.epoch === epoch) {
+        await sleep(timing.backoffMaxMs, this.#ended.signal);
+        await network.committees.refresh().catch(() => false);
+      }
+      if (!this.#ended.signal.aborted) this.#overtaken.abort();
+    };
+    this.operation = {
+      ...operation,
+      signal: signal === undefined ? overtaken : AbortSignal.any([signal, overtaken]),
+      report: (step) => {
+        const isAhead = step.type === "waiting" && step.failure.kind === "other-epoch" && step.failure.epoch > epoch;
+        if (isAhead && !this.#isWatching && !this.#ended.signal.aborted) void watch();
+        report(step);
+      },
+    };
+  }
+
+  get isOvertaken(): boolean {
+    return this.#overtaken.signal.aborted;
+  }
+
+  end(): void {
+    this.#ended.abort();
   }
 }

@@ -23,7 +23,7 @@ export interface Settled {
  * `aborted`; but after `epoch-ended`, the transfer stays certified, and the call may be repeated.
  */
 export function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
-  return throughEpochs(operation, () => settleInEpoch(operation, certificate));
+  return throughEpochs(operation, (attempt) => settleInEpoch(attempt, certificate));
 }
 
 async function settleInEpoch(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {

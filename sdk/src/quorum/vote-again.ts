@@ -33,7 +33,7 @@ export async function voteAgain(
   redemption: Redemption,
 ): Promise<BatchVotes> {
   await operation.network.committees.refresh();
-  return throughEpochs(operation, () => gather(operation, certificate, redemption));
+  return throughEpochs(operation, (attempt) => gather(attempt, certificate, redemption));
 }
 
 async function gather(operation: Operation, certificate: VerifiedCertificate, redemption: Redemption): Promise<BatchVotes> {

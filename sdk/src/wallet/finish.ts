@@ -252,7 +252,7 @@ export async function certifyOne(operation: Operation, order: VerifiedOrder, fir
     follow(next);
     try {
       // Locks survive a rotation: authorities vote for the same order under their new keys.
-      return await throughEpochs(operation, () => certify(operation, next));
+      return await throughEpochs(operation, (attempt) => certify(attempt, next));
     } catch (error) {
       const certificate = isFastPayError(error, "superseded") ? error.details["certificate"] : undefined;
       if (certificate !== undefined) {

@@ -204,6 +204,21 @@ test("the committee changes its keys while an order waits: the new keys certify 
   expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
 });
 
+test("those who answered before a rotation are asked again after it", async () => {
+  const before = scene.nodes.map(({ keys }) => keys);
+  scene.rotate();
+  const after = scene.nodes.map(({ keys }) => keys);
+  // Two vote in the epoch before, one in the new one, and one is silent: all that a quorum can consist of.
+  for (const number of [0, 1]) Object.assign(scene.node(number), { keys: before[number], epoch: 0n });
+  scene.node(3).lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
+  setTimeout(() => {
+    for (const number of [0, 1]) Object.assign(scene.node(number), { keys: after[number], epoch: 1n });
+  }, 200);
+  // It waits for an answer far longer than the test.
+  const { certificate } = await scene.pay(30n, { timing: { deadlineMs: 3_600_000 } });
+  expect(certificate.epoch).toBe(1n);
+});
+
 test("confirmations of two epochs are not added up: a quorum of one committee settles a transfer", async () => {
   // Two confirm, then the committee changes its keys, and the other two confirm after that.
   const inEpoch = scene.nodes.map((_, number) => (number < 2 ? 0n : 1n));

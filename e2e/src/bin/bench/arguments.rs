@@ -62,6 +62,9 @@ pub struct Arguments {
     /// The number of accounts for the part `absence` [default: 1000000, or 100000 with --quick]
     #[arg(long)]
     pub absence_accounts: Option<usize>,
+    /// The number of accounts for the part `handover` [default: 1000000, or 100000 with --quick]
+    #[arg(long)]
+    pub handover_accounts: Option<usize>,
     /// How often the member of the part `absence` looks for what is to be done, in seconds. It waits for five looks, and
     /// for a moment between the others' turns of five. A node with the usual configuration looks each 60 seconds
     #[arg(long, default_value_t = 1)]
@@ -103,12 +106,14 @@ pub enum Topic {
     Checkpoint,
     /// A member of four that was away under load, with a million accounts. Runs only if --only names it
     Absence,
+    /// Committees that change where a million accounts have paid since the checkpoint. Runs only if --only names it
+    Handover,
 }
 
 impl Topic {
     /// Whether it takes so long that it runs only if it is named.
     fn is_long(self) -> bool {
-        matches!(self, Self::State | Self::Checkpoint | Self::Absence)
+        matches!(self, Self::State | Self::Checkpoint | Self::Absence | Self::Handover)
     }
 }
 
@@ -167,6 +172,10 @@ impl Arguments {
     /// The orders since the checkpoint before.
     pub fn checkpoint_orders(&self) -> usize {
         self.checkpoint_orders.unwrap_or(if self.quick { 10_000 } else { 100_000 })
+    }
+
+    pub fn handover_accounts(&self) -> usize {
+        self.handover_accounts.unwrap_or(if self.quick { 100_000 } else { 1_000_000 })
     }
 
     pub fn absence(&self) -> absence::Extent {

@@ -14,6 +14,7 @@ mod draw;
 mod flood;
 mod flow;
 mod generator;
+mod handover;
 mod idle;
 mod inside;
 mod laid;

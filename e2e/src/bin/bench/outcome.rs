@@ -10,6 +10,7 @@ use crate::arguments::{Arguments, PAYOUT_OUTPUTS};
 use crate::checkpoint::Checkpoints;
 use crate::checkpointing::Checkpointing;
 use crate::flood::Flood;
+use crate::handover::HandOver;
 use crate::idle::Idle;
 use crate::inside::Costs;
 use crate::lists::Lists;
@@ -55,6 +56,7 @@ pub struct Outcome {
     pub state: Option<State>,
     pub checkpoints: Option<Checkpoints>,
     pub absence: Option<Absence>,
+    pub hand_over: Option<HandOver>,
     /// The projection to other machines and committees.
     pub model: Vec<Row>,
 }
@@ -112,6 +114,7 @@ impl Outcome {
             state: None,
             checkpoints: None,
             absence: None,
+            hand_over: None,
             model: Vec::new(),
         }
     }

@@ -12,8 +12,8 @@ use crate::outcome::Outcome;
 use crate::overload::Peak;
 use crate::pace::Pace;
 use crate::{
-    absence, checkpoint, checkpointing, flood, idle, inside, lists, model, overload, progress, recovery, runtime,
-    state, traced,
+    absence, checkpoint, checkpointing, flood, handover, idle, inside, lists, model, overload, progress, recovery,
+    runtime, state, traced,
 };
 
 /// The exponent of the skew, as in common store benchmarks: some accounts are in a tenth of all payments.
@@ -100,6 +100,9 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     }
     if arguments.wants(Topic::Absence) {
         outcome.absence = Some(absence::measure(arguments.absence())?);
+    }
+    if arguments.wants(Topic::Handover) {
+        outcome.hand_over = Some(handover::measure(arguments.handover_accounts())?);
     }
     outcome.model = model::rows(&outcome.stages, &outcome.load, &outcome.shards);
     outcome.machine.load_average_at_end = machine::load_average();

@@ -2,6 +2,7 @@
 
 use crate::absence::Absence;
 use crate::checkpoint::Checkpoints;
+use crate::handover::HandOver;
 use crate::inside::Costs;
 use crate::load::Report;
 use crate::model::Row;
@@ -65,6 +66,9 @@ pub fn show(outcome: &Outcome) {
     }
     if let Some(found) = &outcome.absence {
         absence(found);
+    }
+    if let Some(found) = &outcome.hand_over {
+        hand_over(found);
     }
     if !outcome.model.is_empty() {
         model(&outcome.model);
@@ -211,6 +215,16 @@ fn absence(found: &Absence) {
     seconds("until it has everything and votes, s", found.seconds);
     let (best, worst) = found.usual_minutes;
     row("the same with the usual waits, minutes", &format!("{best:.1} to {worst:.1}"));
+}
+
+fn hand_over(found: &HandOver) {
+    let HandOver { accounts, closing_bytes, .. } = found;
+    println!("\na committee of four changes; {accounts} accounts have paid, and a Closing has {closing_bytes} bytes");
+    let seconds = |what: &str, seconds: f64| row(what, &format!("{seconds:.2}"));
+    seconds("longest time between two payments before, s", found.usual_seconds);
+    seconds("while one member is replaced, s", found.replaced_seconds);
+    seconds("the new member, from its start to its votes, s", found.new_member_seconds);
+    seconds("longest time while all change their keys, s", found.rekeyed_seconds);
 }
 
 fn row(what: &str, value: &str) {
