@@ -240,12 +240,17 @@ impl Network {
         }
     }
 
-    /// The highest epoch of a certificate that an authority returned, if it is above the known ones. It is unverified:
-    /// it only gives a reason to read the contract.
+    /// The highest epoch that an authority votes in, or of a certificate that it returned, if it is above the known ones.
+    /// It is unverified: it only gives a reason to read the contract.
     #[must_use]
     pub fn hinted_epoch(&self) -> Option<Epoch> {
         let hinted = Epoch(self.shared.hinted.load(Ordering::Acquire));
         (hinted > self.committee().epoch()).then_some(hinted)
+    }
+
+    /// Notes an epoch that an authority names.
+    pub(crate) fn hint(&self, epoch: Epoch) {
+        self.shared.hinted.fetch_max(epoch.0, Ordering::AcqRel);
     }
 
     /// Discards the hinted epoch after it was checked.
@@ -423,7 +428,7 @@ impl Network {
     ) -> Result<VerifiedCertificate, BogusCertificate> {
         let verified = verify_certificate(certificate, account, sequence, self.domain(), &self.known().committees);
         if let Err(BogusCertificate::UnknownEpoch(epoch)) = &verified {
-            self.shared.hinted.fetch_max(epoch.0, Ordering::AcqRel);
+            self.hint(*epoch);
         }
         verified
     }

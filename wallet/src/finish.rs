@@ -232,8 +232,10 @@ impl Wallet {
         self.through_epochs(|| self.client().certify(order)).await
     }
 
-    /// If an attempt ends because f + 1 authorities vote in a newer epoch, follows the committee and tries again. So it does
-    /// once if too few authorities answer: the members may be others by now, where the endpoints file does not list them.
+    /// Attempts under one committee, and again under the next one if it changes meanwhile: once f + 1 authorities vote in a
+    /// newer epoch, or one does and the contract has it. The others may have answered before the change, and are not asked
+    /// again. Also once again if too few authorities answer: the members may be others by now, where the endpoints file does
+    /// not list them.
     pub(crate) async fn through_epochs<T, F: Future<Output = Result<T, QuorumError>>>(
         &self,
         attempt: impl Fn() -> F,
@@ -241,7 +243,12 @@ impl Wallet {
         let until = Instant::now() + self.client().options().deadline;
         let (mut backoff, mut is_sought) = (Backoff::new(*self.client().options()), false);
         loop {
-            match attempt().await {
+            let outcome = tokio::select! {
+                biased;
+                outcome = attempt() => outcome,
+                () = self.newer_committee() => continue,
+            };
+            match outcome {
                 Err(QuorumError::NoQuorum { .. }) if !is_sought && self.seek_members().await => is_sought = true,
                 Err(QuorumError::NewEpoch { epoch, .. }) if Instant::now() < until => {
                     if let Err(error) = self.follow().await {
@@ -254,6 +261,20 @@ impl Wallet {
                 }
                 outcome => return outcome,
             }
+        }
+    }
+
+    /// Waits until an authority names a newer epoch, and the contract has it.
+    async fn newer_committee(&self) {
+        let (epoch, mut is_told) = (self.network().committee().epoch(), false);
+        while self.network().committee().epoch() == epoch {
+            // It may have read the rotation before this wallet's node, so the contract is read again after each pause.
+            tokio::time::sleep(self.client().options().backoff_max).await;
+            is_told |= self.network().hinted_epoch().is_some();
+            if is_told && let Err(error) = self.follow().await {
+                tracing::debug!(%error, "an authority names a newer epoch, and the Primary does not answer");
+            }
+            self.network().drop_hint();
         }
     }
 

@@ -203,6 +203,7 @@ impl CommitteeClient {
             backoff.wait_at_least(failure.retry_after());
             let end = match failure {
                 PeerFailure::OtherEpoch(epoch) | PeerFailure::EpochEnded(epoch) if epoch > known => {
+                    self.network.hint(epoch);
                     Some(Outcome::Ahead(epoch))
                 }
                 // The certificate of an earlier number may be the one that it refuses.

@@ -335,7 +335,8 @@ impl CommitteeClient {
                 self.report(Progress::Waiting { authority, failure: failure.clone() });
             }
             PeerAnswer::Ahead(epoch) => {
-                self.report(Progress::Waiting { authority, failure: PeerFailure::OtherEpoch(*epoch) })
+                self.network.hint(*epoch);
+                self.report(Progress::Waiting { authority, failure: PeerFailure::OtherEpoch(*epoch) });
             }
             PeerAnswer::Finished(_) | PeerAnswer::Locked(_) => {}
         }

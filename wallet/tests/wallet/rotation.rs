@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
-use fastpay_client::{Names, NetworkError};
+use fastpay_client::{Names, NetworkError, QuorumOptions};
 use fastpay_core::{
     AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, TransactionIndex, Transfer,
     UnlockEvent, UnlockEventKind,
 };
 use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig, certified_redemption};
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, SAFETY_PARAMETERS, Signers, rich_key};
-use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, options};
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, Role, options};
 use fastpay_testkit::{TestCommittee, alice, bob};
 use fastpay_wallet::folder::{
     AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, OrderState, PrimarySettings,
@@ -202,6 +202,48 @@ async fn a_payment_in_flight_across_a_rotation_finishes_under_the_new_keys() {
     // What was certified before is still verified, by the committee of its own epoch.
     let old = scene.committee.committee.certificate(&scene.committee.order(&bob(), &pay(alice().account(), 1), 0));
     again.network().verify_certificate(old, bob().account(), SequenceNumber(0)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_answered_before_a_rotation_are_asked_again_after_it() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    let fakes = &scene.committee.authorities;
+    let domain = &scene.committee.committee.domain;
+    let payment = pay(bob().account(), 5).transfer(alice().account(), SequenceNumber(0));
+    let order = alice().order(domain, payment);
+    let certificate = scene.committee.committee.certificate(&order);
+    let certificate = certificate.verify(domain, &scene.committee.committee.committee).unwrap();
+    // It waits for an answer far longer than the test.
+    let options = QuorumOptions { deadline: Duration::from_secs(3_600), ..options() };
+    let wallet = Wallet::open(Folder::new(scene.home.path()), options).unwrap();
+    let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+    journal.create(&order.verify(domain).unwrap()).unwrap();
+    journal.certify(&certificate).unwrap();
+    drop(journal);
+    fakes[3].play(Role::Down);
+    for epoch in 1..=2 {
+        scene.rotate().await;
+        // Two answer in the epoch before, one in the new one: all that a quorum can consist of.
+        fakes[2].rotate();
+        let late = [fakes[0].clone(), fakes[1].clone()];
+        let following = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            late.iter().for_each(FakeAuthority::rotate);
+        });
+        let finished = async {
+            if epoch == 1 {
+                // A certificate of the epoch before is confirmed in the new one.
+                assert!(matches!(&wallet.resume(alice().account()).await.unwrap()[..], [Resumed::Settled(_)]));
+            } else {
+                let receipt = wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+                assert_eq!(receipt.certificate.certificate().epoch, Epoch(epoch));
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), finished).await.expect("nobody is asked again");
+        following.await.unwrap();
+        fakes[3].rotate();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
