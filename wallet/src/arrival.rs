@@ -147,8 +147,8 @@ fn may_be_of(asset: Asset, credited: Amount, sent: Amount) -> bool {
     credited == sent || (kept_by_token && credited < sent)
 }
 
-/// The deposits with an index above `after`, among the newest pages, each once: pages may overlap, and a liar may
-/// repeat a deposit as often as it likes.
+/// The deposits with an index above `after`, among the newest pages that the authority has not pruned, each once: pages may
+/// overlap, and a liar may repeat a deposit as often as it likes.
 async fn deposits_after(
     authority: &AuthorityClient,
     account: AccountId,
@@ -159,8 +159,13 @@ async fn deposits_after(
     let mut found = BTreeMap::new();
     for _ in 0..PAGES_MAX {
         start = start.saturating_sub(u64::from(PAGE_ENTRIES_MAX));
-        let page = shard.deposits(account, start).await?.entries;
-        let reached = page.first().is_none_or(|oldest| oldest.index <= after);
+        let (page, is_rest_pruned) = match shard.deposits(account, start).await {
+            Err(ClientError::Pruned(pruned)) if pruned.first > start => {
+                (shard.deposits(account, pruned.first).await?.entries, true)
+            }
+            page => (page?.entries, false),
+        };
+        let reached = is_rest_pruned || page.first().is_none_or(|oldest| oldest.index <= after);
         found.extend(page.into_iter().map(|deposit| ((deposit.index, deposit.amount), deposit)));
         if reached || start == 0 {
             break;

@@ -43,8 +43,8 @@ pub enum Role {
     ShortLists,
     /// Honest, but lists one payment in each page.
     ShortPages,
-    /// Honest, but no longer lists the first payments that an account received and the first redemptions, this many of
-    /// each.
+    /// Honest, but no longer lists the first payments and deposits that an account received and the first redemptions, this
+    /// many of each.
     Pruned(u64),
     /// Shows archived payments with other amounts, and is otherwise honest.
     FalseArchive,

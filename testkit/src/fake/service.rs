@@ -387,8 +387,8 @@ impl Shard for FakeAuthority {
         &self,
         request: Request<proto::AccountPageRequest>,
     ) -> Result<Response<proto::DepositPage>, Status> {
-        self.arrive().await?;
-        let request = request.into_inner();
+        let (role, request) = (self.arrive().await?, request.into_inner());
+        refuse_pruned(role, request.start)?;
         let state = self.state();
         let (entries, total) = page(state.deposits.get(&account_id(&request.account)), request.start);
         let deposits = entries.iter().map(|(_, deposit)| deposit.into()).collect();

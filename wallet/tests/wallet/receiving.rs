@@ -158,6 +158,27 @@ async fn a_deposit_counts_once_an_honest_authority_lists_it_whoever_made_it() {
     assert!(matches!(few, Err(WalletError::TooFewAnswers { answered: 2, quorum: 3 })), "{few:?}");
 }
 
+#[tokio::test]
+async fn a_deposit_is_found_behind_those_that_authorities_have_pruned() {
+    let committee = FakeCommittee::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    for index in 1..=3 {
+        committee.fund(index, alice().account(), 10 * u128::from(index), &[0, 1, 2, 3]);
+    }
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Pruned(2)));
+    let (asset, after) = (Asset::ETHER, TransactionIndex(2));
+    let patience = Duration::from_secs(60);
+    let found = wallet.wait_for_credit(alice().account(), asset, Amount(30), after, patience, &|_| {}).await.unwrap();
+    assert_eq!((found.index, found.amount), (TransactionIndex(3), Amount(30)));
+    wallet.collect_deposits(alice().account()).await.unwrap();
+    let listed = wallet.folder().inbox(alice().account()).deposits().unwrap();
+    assert_eq!(listed.iter().map(|deposit| deposit.index).collect::<Vec<_>>(), [TransactionIndex(3)]);
+    // All of them are pruned.
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Pruned(3)));
+    wallet.collect_deposits(alice().account()).await.unwrap();
+}
+
 #[test]
 fn of_deposits_that_were_credited_one_is_of_each_final_transaction() {
     let account = alice().account();
