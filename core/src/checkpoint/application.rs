@@ -286,7 +286,11 @@ impl Application {
         if self.account.is_some() && !ends_recovery {
             return Err(SegmentError::EventAfterNumbers(event.index));
         }
-        self.state.follow(event, &self.domain)
+        match self.state.follow(event, &self.domain) {
+            // Stolen keys have voided a number that was used: it stays so, and no recovery is stopped by it.
+            Err(SegmentError::Voided { .. }) if self.recovery.is_some() => Ok(()),
+            followed => followed,
+        }
     }
 
     /// Takes an account's next number, and gives what the Primary said of it.

@@ -53,6 +53,14 @@ pub enum RecoveryError {
         /// The redemption's digest.
         digest: Digest,
     },
+    /// It is not known with whose votes the Primary queued a redemption.
+    #[error("the Primary queued number {sequence} of account {account}, and the epoch of the votes is not known")]
+    UnknownVotes {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
 }
 
 /// A certificate that is not in the rebuilt history.
@@ -99,7 +107,8 @@ pub enum LeftOutReason {
 pub struct KnownFacts {
     /// By their digests, redemptions that the Primary paid or queued.
     pub redemptions: BTreeMap<Digest, Redemption>,
-    /// By their digests, of which epoch the votes were with which the Primary queued redemptions.
+    /// By their digests, of which epoch the votes were with which the Primary queued redemptions: of all that it queued
+    /// before the recovery, also of those that it has paid since.
     pub queued_with: BTreeMap<Digest, Epoch>,
     /// By their digests, how many members executed orders, as their data folders say.
     pub executed_by: BTreeMap<Digest, usize>,
@@ -162,6 +171,8 @@ struct Rebuild<'a> {
     shown: BTreeMap<Digest, Redemption>,
     balances: BTreeMap<(AccountId, Asset), Balance>,
     owing: BTreeSet<(AccountId, Asset)>,
+    /// Those of which no order is left that could be left out.
+    bare: BTreeSet<(AccountId, Asset)>,
     left_out: BTreeSet<LeftOut>,
 }
 
@@ -184,11 +195,24 @@ impl CheckpointState {
             _ => return Err(RecoveryError::NoRecovery),
         };
         let mut followed = self;
-        events.iter().try_for_each(|event| followed.follow(event.clone(), domain))?;
+        for event in &events {
+            match followed.follow(event.clone(), domain) {
+                // Stolen keys have voided a number that was used.
+                Err(SegmentError::Voided { .. }) => {}
+                outcome => outcome?,
+            }
+        }
+        let is_unknown = |said: &NumberState| {
+            let queued = said.paid().filter(|_| said.spent.is_some_and(|spent| !spent.is_paid));
+            queued.is_some_and(|digest| !facts.queued_with.contains_key(&digest))
+        };
+        if let Some(((account, sequence), _)) = followed.numbers.iter().find(|(_, said)| is_unknown(said)) {
+            return Err(RecoveryError::UnknownVotes { account: *account, sequence: *sequence });
+        }
         let balances = followed.balances.clone();
         let owing = balances.iter().filter(|(_, held)| **held < Balance::ZERO).map(|(of, _)| *of).collect();
-        let (candidates, shown, left_out) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut rebuild = Rebuild { followed, candidates, facts, since, shown, balances, owing, left_out };
+        let (candidates, shown, bare, left_out) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut rebuild = Rebuild { followed, candidates, facts, since, shown, balances, owing, bare, left_out };
         rebuild.consider_all(certificates);
         let mut accounts = rebuild.accounts()?;
         rebuild.cover(&mut accounts);
@@ -264,10 +288,7 @@ impl Rebuild<'_> {
     /// votes of an epoch of which nobody says that keys were out.
     fn owed(&self, said: &NumberState) -> Option<Digest> {
         let (digest, spent) = (said.paid()?, said.spent?);
-        let is_bound = || match self.facts.queued_with.get(&digest) {
-            Some(epoch) => !self.was_out(*epoch),
-            None => spent.epoch.is_some_and(|epoch| epoch < self.since),
-        };
+        let is_bound = || self.facts.queued_with.get(&digest).is_some_and(|epoch| !self.was_out(*epoch));
         (spent.is_paid || is_bound()).then_some(digest)
     }
 
@@ -352,6 +373,7 @@ impl Rebuild<'_> {
             let last = numbers.and_then(|numbers| Some((numbers.taken.iter().rposition(is_payer)?, numbers)));
             let Some((at, numbers)) = last else {
                 self.owing.remove(&(account, asset));
+                self.bare.insert((account, asset));
                 continue;
             };
             let first = self.followed.cut.next(&account);
@@ -401,7 +423,7 @@ impl Rebuild<'_> {
     fn change(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
         let balance = self.balances.entry((account, asset)).or_default();
         *balance = change(*balance);
-        if *balance < Balance::ZERO {
+        if *balance < Balance::ZERO && !self.bare.contains(&(account, asset)) {
             self.owing.insert((account, asset));
         } else {
             self.owing.remove(&(account, asset));

@@ -38,7 +38,8 @@ impl CheckpointState {
             }
             PrimaryEventKind::Upheld { account, sequence, digest } => {
                 let epoch = self.installations.epoch();
-                if let Some(number) = self.open(account, sequence) {
+                // A recovery has voided a number that it debited behind a gap. The contract knows it as spent only.
+                if let Some(number) = self.open(account, sequence).filter(|number| !number.is_voided()) {
                     number.outcome = Some(Outcome::Upheld { digest, epoch });
                 }
             }

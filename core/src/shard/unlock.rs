@@ -252,6 +252,8 @@ impl Shard {
                 // The window does not begin anew with a second request.
                 unlock.voidable_at.get_or_insert(voidable_at);
             }
+            // A recovery has voided a number that it debited behind a gap. The contract knows it as spent only.
+            UnlockEventKind::Upheld(_) if unlock.outcome == Some(UnlockOutcome::Voided) => {}
             UnlockEventKind::Upheld(digest) => {
                 (unlock.outcome, unlock.upheld_in) = (Some(UnlockOutcome::Upheld(digest)), Some(epoch));
             }

@@ -9,7 +9,7 @@ use fastpay_core::{
     AccountId, Amount, Asset, Balance, Certificate, ContractVote, CouncilStatement, Digest, EcdsaSignature, Epoch,
     Memo, PrimaryAddress, Redemption, SequenceNumber, Transfer, VerifiedContractVote,
 };
-use fastpay_ethereum::{Call, certified_redemption};
+use fastpay_ethereum::{Call, Finality, Payout, certified_redemption};
 use fastpay_node::authority::certification::CheckpointError;
 use fastpay_node::authority::config::Config;
 use fastpay_node::operator::committee::{CommitteeError, adopt, sign as committee_sign};
@@ -17,7 +17,7 @@ use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
 use fastpay_node::operator::recover::{Candidate, RecoverError, Sources, recover};
 use fastpay_program::Clock;
 use fastpay_rpc::{BatchAnswer, Refusal};
-use fastpay_testkit::anvil::{LyingNode, Rotation};
+use fastpay_testkit::anvil::{LyingNode, Rotation, SAFETY_PARAMETERS};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
 use crate::authority::{Running, get};
@@ -265,6 +265,42 @@ async fn what_the_contract_paid_is_debited_even_if_its_memo_must_be_given() {
     given.journals = vec![lost.scene.path("nowhere")];
     let error = lost.recover(&config, &given).await.map(drop).unwrap_err();
     assert!(matches!(error, RecoverError::Checkpoint(CheckpointError::Storage(_))), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_contract_pays_after_the_recovery_changes_nothing_that_is_rebuilt() {
+    let chain = Chain::recoverable().await;
+    let scene = Scene::new(Some(chain.config()));
+    let (committee, domain) = (&scene.committee.committee, &scene.committee.domain);
+    chain.deposit(owner(0).id(), 100).await;
+    // Of the first, paid at once, nobody has executed the order. The second one exceeds the limit, and is queued.
+    let redeem = |amount, number| redemption(owner(0).id(), PrimaryAddress::repeat_byte(7), amount, number);
+    for redemption in [redeem(60, 0), redeem(30, 1)] {
+        let certificate = scene.committee.certificate(&owner(0).sign(domain, redemption));
+        chain.send(Call::redeem(chain.contract, certified_redemption(&certificate, committee).unwrap())).await;
+    }
+    let next = scene.committee.rotated();
+    chain.anvil.rotate(chain.contract, signers(&scene.committee), signers(&next)).await;
+    let (deadline, last) = (chain.anvil.time_s().await + 86_400, next.rotated());
+    let rotation = Rotation::since(Epoch(1), chain.contract, signers(&next), signers(&last), deadline);
+    chain.anvil.install(&rotation).await;
+    let config = &scene.members[0].config;
+    let sources = Sources {
+        archive: scene.path("empty"),
+        certificates: Vec::new(),
+        journals: Vec::new(),
+        redemptions: Vec::new(),
+    };
+    std::fs::create_dir(&sources.archive).unwrap();
+    let rebuilt = async || recover(config, &sources, Clock::system(), &mut |_| ()).await.unwrap().report;
+    let before = rebuilt().await;
+    let paid: Vec<_> = before.paid.iter().map(|paid| (paid.sequence.0, paid.amount.0)).collect();
+    assert_eq!(paid, [(0, 60), (1, 30)], "{before}");
+    chain.anvil.pass(u64::from(SAFETY_PARAMETERS.outflowDelay) + 100).await;
+    chain.send(Call::execute_queued(chain.contract, &redeem(30, 1), Vec::new().into())).await;
+    let primary = chain.anvil.primary(chain.contract, Finality::Confirmations(0)).await;
+    assert_eq!(primary.payout(owner(0).id(), SequenceNumber(1)).await.unwrap(), Payout::Done);
+    assert_eq!(rebuilt().await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ mod full;
 mod handover;
 mod messages;
 mod outline;
-mod recovery;
+pub mod recovery;
 mod shard;
 mod unlock;
 mod verifier;

@@ -461,11 +461,15 @@ fn what_a_recovery_debited_behind_a_gap_is_credited_back_once_and_its_number_is_
         assert_eq!(shard.account(&account).unwrap().next_sequence(), SequenceNumber(3));
     };
     let ether = |amount| Balance::from(Amount(amount));
-    // Released before its number is reached, and after that.
+    // Released before its number is reached, and after that. Stolen keys have upheld it.
     let mut shard = recovered(&setting);
-    assert_eq!(credited(&mut shard, 2, 4), ether(80), "nothing is debited under number 4");
-    assert_eq!(credited(&mut shard, 3, 2), ether(100));
-    assert_eq!(credited(&mut shard, 4, 2), ether(100), "once");
+    let (kind, index) = (UnlockEventKind::Upheld(Digest::repeat_byte(1)), TransactionIndex(2));
+    let upheld = UnlockEvent { after: TransactionIndex(1), index, account, sequence: SequenceNumber(2), kind };
+    let Decision::Commit(record) = shard.follow_unlock(&upheld) else { panic!("not followed") };
+    shard.apply(&record, JournalPosition(99));
+    assert_eq!(credited(&mut shard, 3, 4), ether(80), "nothing is debited under number 4");
+    assert_eq!(credited(&mut shard, 4, 2), ether(100));
+    assert_eq!(credited(&mut shard, 5, 2), ether(100), "once");
     take_next(&mut shard);
     assert_eq!(shard.account(&account).unwrap().balance(Asset::ETHER), ether(70));
     let mut shard = recovered(&setting);

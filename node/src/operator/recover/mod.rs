@@ -128,10 +128,11 @@ pub async fn recover(
     let deployment = deployment::load(config).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees().map_err(CheckpointError::from)?);
     let Deployment::OnPrimary { config: primary, .. } = &deployment else { return Err(RecoverError::NoPrimary) };
-    let mut paid = BTreeMap::new();
+    // Of each redemption all that the contract says, oldest first, also after the recovery.
+    let mut paid = BTreeMap::<Digest, Vec<PaidRedemption>>::new();
     let mut events = read_all(primary, clock, &mut *told, &mut |event, blocks| {
         if let Some(redemption) = PaidRedemption::new(event, blocks) {
-            paid.insert(redemption.digest, redemption);
+            paid.entry(redemption.digest).or_default().push(redemption);
         }
     })
     .await?;
@@ -165,12 +166,16 @@ pub async fn recover(
     }
     let Gathered { verified: certificates, invalid, executed_by, folders } = known.finish();
     let primary = Primary::connect(primary.clone()).await?;
-    let redemptions =
-        redemptions(&primary, &sources.redemptions, (&events, installed.compromised_since), &certificates, &paid)
-            .await?;
+    // What is only queued, with keys that were out, is not debited without a certificate.
+    let last = events.last().map(|event| event.index).unwrap_or_default();
+    let since = installed.compromised_since;
+    let binds = |said: &PaidRedemption| said.queued_with.map_or(said.index <= last, |epoch| epoch < since);
+    let is_open = |said: &PaidRedemption| said.redemption.sequence >= state.cut().next(&said.redemption.sender);
+    let owed: Vec<_> = paid.values().filter(|said| said.iter().any(binds) && said.iter().any(is_open)).collect();
+    let redemptions = redemptions(&primary, &sources.redemptions, &owed, &certificates).await?;
     let count = certificates.len() as u64;
     told(format!("rebuilding from {count} certificates"));
-    let queued_with = paid.iter().filter_map(|(digest, paid)| Some((*digest, paid.queued_with?))).collect();
+    let queued_with = paid.values().flatten().filter_map(|said| Some((said.digest, said.queued_with?))).collect();
     let facts = KnownFacts { redemptions, queued_with, executed_by, without_checkpoint };
     let recovered = state.recover(events, certificates.into_values(), &facts, &domain)?;
     let adopted = Some(primary.adopted(epoch).await?).filter(|adopted| !adopted.is_zero());
@@ -207,14 +212,12 @@ fn end_at_recovery(events: &mut Vec<PrimaryEvent>) -> Result<InstalledCommittee,
     Err(RecoverError::NoRecovery(Epoch(0)))
 }
 
-/// The redemptions that these events spent numbers on, as far as they are known: by their certificates, from files, and
-/// from the contract's calls.
+/// Redemptions from files, and those that the contract owes, as far as its calls show them and no certificate does.
 async fn redemptions(
     primary: &Primary,
     files: &[PathBuf],
-    (events, since): (&[PrimaryEvent], Epoch),
+    owed: &[&Vec<PaidRedemption>],
     certificates: &certificates::Verified,
-    paid: &BTreeMap<Digest, PaidRedemption>,
 ) -> Result<BTreeMap<Digest, Redemption>, RecoverError> {
     let domain: Domain = primary.domain();
     let mut known = BTreeMap::new();
@@ -224,19 +227,13 @@ async fn redemptions(
         known.insert(domain.transfer_digest(&redemption.clone().into()), redemption);
     }
     let certified: BTreeSet<_> = certificates.keys().map(|(digest, _)| *digest).collect();
-    for event in events {
-        let (PrimaryEventKind::Redeemed { digest, .. } | PrimaryEventKind::Queued { digest, .. }) = event.kind else {
-            continue;
-        };
-        // What is only queued, with keys that were out, is not debited without a certificate.
-        let is_needed = |paid: &&PaidRedemption| {
-            let binds = paid.queued_with.is_none_or(|epoch| epoch < since);
-            binds && !certified.contains(&digest) && !known.contains_key(&digest)
-        };
-        let Some(paid) = paid.get(&digest).filter(is_needed) else {
-            continue;
-        };
-        if let Some(redemption) = primary.whole(paid).await? {
+    for said in owed.iter().copied().flatten() {
+        let digest = said.digest;
+        // Each event of it is in another call, and one of these may show its memo.
+        if !certified.contains(&digest)
+            && !known.contains_key(&digest)
+            && let Some(redemption) = primary.whole(said).await?
+        {
             known.insert(digest, redemption);
         }
     }

@@ -16,6 +16,7 @@ use rand::rngs::StdRng;
 
 use super::history::{History, Slot};
 use super::{alterations, oracle};
+use crate::rules::recovery::queued_with;
 use crate::streamed;
 
 /// What the runs led to.
@@ -49,8 +50,9 @@ pub fn is_rebuilt(
     let since = Epoch(rng.random_range(0..=epoch));
     let installed = PrimaryEventKind::Installed(history.installed(Epoch(epoch + 1), since));
     let installation = PrimaryEvent { index: TransactionIndex(history.events.len() as u64 + 1), kind: installed };
+    let queued_with = queued_with(&history.events_from(1).collect::<Vec<_>>());
     let events = history.events_from(base.cut().up_to.0 + 1).chain([installation]).collect();
-    let facts = KnownFacts { redemptions: redemptions(history), ..KnownFacts::default() };
+    let facts = KnownFacts { redemptions: redemptions(history), queued_with, ..KnownFacts::default() };
     let scene = Scene { base, history, events, facts };
     // Of the newest epoch, of which nobody says that keys were out.
     let committee = history.committee_of(Epoch(epoch));
@@ -307,7 +309,8 @@ fn without_certificates_only_deposits_and_what_was_paid_are_left() {
     let index = TransactionIndex(events.len() as u64 + 1);
     events.push(PrimaryEvent { index, kind: PrimaryEventKind::Installed(first) });
     let domain = &history.committee.domain;
-    let facts = KnownFacts { redemptions: redemptions(&history), ..KnownFacts::default() };
+    let (redemptions, queued_with) = (redemptions(&history), queued_with(&events));
+    let facts = KnownFacts { redemptions, queued_with, ..KnownFacts::default() };
     let recovered = base.clone().recover(events.clone(), [], &facts, domain).unwrap();
     let (state, _) = base.apply(recovered.segment, domain, &mut rng).unwrap();
     let deposited = events.iter().fold(Balance::ZERO, |sum, event| match event.kind {
