@@ -214,19 +214,27 @@ async fn confirm(network: &Network, payments: &[Prepared], before: usize) -> Res
 }
 
 /// Has one authority confirm these payments: each sender's in their order, on one connection.
-async fn confirm_at(addresses: &[String], payments: &[Prepared], before: usize) -> Result<(), Failure> {
+pub async fn confirm_at(addresses: &[String], payments: &[Prepared], before: usize) -> Result<(), Failure> {
     let (streams, mut answers) = Streams::open(addresses, CONNECTIONS).await?;
     let mut due: VecDeque<&Prepared> = payments.iter().collect();
-    let mut under_way = 0_usize;
+    let (mut under_way, mut refused) = (0_usize, Vec::new());
     loop {
-        while under_way < IN_FLIGHT
+        while refused.is_empty()
+            && under_way < IN_FLIGHT
             && let Some(payment) = due.pop_front()
         {
             streams.send(payment.shard, payment.place.sender, payment.certificate.clone());
             under_way += 1;
         }
         if under_way == 0 {
-            return Ok(());
+            if refused.is_empty() {
+                return Ok(());
+            }
+            // What followed a refused one of the same sender was refused, too: all are sent again, in their order.
+            refused.sort_unstable();
+            refused.drain(..).rev().filter_map(|place| payments.get(place)).for_each(|payment| due.push_front(payment));
+            sleep(LOOK).await;
+            continue;
         }
         let answer = answers.recv().await.ok_or_else(|| Failure::wrong("no more answers"))??;
         under_way -= 1;
@@ -236,8 +244,7 @@ async fn confirm_at(addresses: &[String], payments: &[Prepared], before: usize) 
             Response::Refused(refused)
                 if [Code::Busy, Code::MissingCertificate].map(i32::from).contains(&refused.code) =>
             {
-                due.extend((number as usize).checked_sub(before).and_then(|place| payments.get(place)));
-                sleep(LOOK).await;
+                refused.extend((number as usize).checked_sub(before));
             }
             other => return Err(Failure::Wrong(format!("payment {number} was answered with {other:?}"))),
         }

@@ -18,7 +18,7 @@ use crate::draw::Pair;
 use crate::flow::Place;
 
 /// The distance between the recipients of a payout's outputs, a prime.
-const SPREAD: usize = 7_919;
+pub const SPREAD: usize = 7_919;
 
 /// The initial balance of each account.
 const START: Amount = Amount(1_000_000);
