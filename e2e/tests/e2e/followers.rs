@@ -1,6 +1,6 @@
 //! Users' programs continue through a rotation without a new setup. The `fastpay` command pays before, during and after
 //! it, finishes earlier orders, and redeems. A relayer that was started before it submits a redemption whose votes have
-//! expired, and those of the new epoch.
+//! expired, and those of the new epoch. A shop's service that was started before it takes payments of the new epoch.
 
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolEvent};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::merchant_scene::Merchant;
 use crate::rotation::{rotate, wait_for_epoch};
 use crate::scene::{on_chain, payment};
 
@@ -80,7 +81,7 @@ async fn restart(network: &mut Network) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_command_and_a_running_relayer_follow_a_rotation() {
+async fn the_command_a_running_relayer_and_a_running_shop_follow_a_rotation() {
     let mut network = on_chain("followers").await;
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
@@ -88,6 +89,9 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let own = alice.import_rich_key("own", 0).await.unwrap();
     let his = bob.import_rich_key("his", 1).await.unwrap();
     let out = OUT.to_string();
+    let shop = User::new(&network, "shop").await.unwrap();
+    let till = shop.new_ed25519_key("till").await.unwrap();
+    let merchant = Merchant::start(&mut network, &shop, till).await;
     for person in [&alice, &bob] {
         assert_eq!(person.fastpay(["deposit", "10", "--wait", "240"]).await.unwrap()["state"], "credited");
     }
@@ -140,6 +144,10 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let (paid_alice, paid_bob) = (alice.fastpay(["receive"]).await.unwrap(), bob.fastpay(["receive"]).await.unwrap());
     let received = |of: &Value| of["payments"].as_array().unwrap().len() as u64;
     assert_eq!((received(&paid_alice), received(&paid_bob)), (count, 1), "{paid_alice} {paid_bob}");
+
+    let invoice = merchant.create("cake", "700", "600");
+    bob.fastpay(["pay", invoice["link"].as_str().unwrap(), "--yes"]).await.unwrap();
+    merchant.until(&invoice, "paid", "delivered").await;
 
     // The pause has ended, and the old votes have expired.
     network.chain().unwrap().pass(VOTES_VALIDITY_S + 1).await.unwrap();

@@ -217,9 +217,9 @@ async fn confirm(network: &Network, payments: &[Prepared], before: usize) -> Res
 pub async fn confirm_at(addresses: &[String], payments: &[Prepared], before: usize) -> Result<(), Failure> {
     let (streams, mut answers) = Streams::open(addresses, CONNECTIONS).await?;
     let mut due: VecDeque<&Prepared> = payments.iter().collect();
-    let (mut under_way, mut refused) = (0_usize, Vec::new());
+    let (mut under_way, mut again) = (0_usize, Vec::new());
     loop {
-        while refused.is_empty()
+        while again.is_empty()
             && under_way < IN_FLIGHT
             && let Some(payment) = due.pop_front()
         {
@@ -227,12 +227,12 @@ pub async fn confirm_at(addresses: &[String], payments: &[Prepared], before: usi
             under_way += 1;
         }
         if under_way == 0 {
-            if refused.is_empty() {
+            if again.is_empty() {
                 return Ok(());
             }
             // What followed a refused one of the same sender was refused, too: all are sent again, in their order.
-            refused.sort_unstable();
-            refused.drain(..).rev().filter_map(|place| payments.get(place)).for_each(|payment| due.push_front(payment));
+            again.sort_unstable();
+            again.drain(..).rev().filter_map(|place| payments.get(place)).for_each(|payment| due.push_front(payment));
             sleep(LOOK).await;
             continue;
         }
@@ -244,7 +244,7 @@ pub async fn confirm_at(addresses: &[String], payments: &[Prepared], before: usi
             Response::Refused(refused)
                 if [Code::Busy, Code::MissingCertificate].map(i32::from).contains(&refused.code) =>
             {
-                refused.extend((number as usize).checked_sub(before));
+                again.extend((number as usize).checked_sub(before));
             }
             other => return Err(Failure::Wrong(format!("payment {number} was answered with {other:?}"))),
         }
