@@ -253,9 +253,10 @@ impl Oracle {
         (size + (size - 1) / 3) / 2 + 1
     }
 
-    /// The honest members of an epoch.
+    /// The honest members of an epoch. One whose keys are misused later is none.
     pub(super) fn honest_in(&self, epoch: usize) -> impl Iterator<Item = usize> {
-        self.terms[epoch].behind.iter().copied().filter(|authority| *authority < self.books.len())
+        let term = &self.terms[epoch];
+        term.behind.iter().copied().filter(|authority| !term.faulty.contains_key(authority))
     }
 
     /// The number of its other members.

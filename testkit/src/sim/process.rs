@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_client::AuthorityClient;
-use fastpay_core::{Epoch, JournalPosition, ShardId, ShardLayout, ShardLedger};
+use fastpay_core::{JournalPosition, ShardId, ShardLayout, ShardLedger};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
@@ -41,6 +41,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tonic::codegen::Service;
 
+use super::byzantine;
 use super::handing_over::{Joiner, Shards, closing, join_at_once};
 use super::live_shard::{LiveShard, ShardDisk, run, way_between};
 use super::oracle::{Books, Breach, require};
@@ -139,6 +140,7 @@ impl Keeper {
     /// Runs the authority forever.
     pub async fn keep(mut self) {
         loop {
+            self.misbehave().await;
             let (tasks, mut word) = (Tasks::default(), None);
             match self.start(&tasks) {
                 Ok(()) => word = self.live().await,
@@ -170,6 +172,18 @@ impl Keeper {
                 self.cut_ahead();
             }
         }
+    }
+
+    /// While the authority is Byzantine, somebody else answers with its keys, and its folder stays as it is.
+    async fn misbehave(&mut self) {
+        let Some(role) = self.world.role_of(self.authority) else { return };
+        let tasks = byzantine::start(&self.world, self.authority, role);
+        while self.world.role_of(self.authority).is_some() {
+            self.words.recv().await;
+        }
+        (0..self.layout.count()).for_each(|shard| self.world.listen(self.authority, shard, None));
+        let mut ended = std::mem::take(&mut *lock(&tasks));
+        ended.shutdown().await;
     }
 
     /// Between two processes, an operator may copy the disk or restore such a copy.
@@ -552,7 +566,8 @@ fn voter_status(world: &World, authority: usize) -> VoterStatus {
     let keys = world.keys(authority);
     let names = [keys[0].public().name];
     // A later committee may list it.
-    let is_observer = world.keys_in(authority, Epoch(0)).is_none();
+    let first = &world.chain.terms()[0];
+    let is_observer = first.keys_of(authority).is_none() || !first.begins_honest(authority);
     VoterStatus::of(world.known_committees(1), keys, &names.as_slice().into(), is_observer)
         .expect("it is a member of the first committee, or observes")
 }

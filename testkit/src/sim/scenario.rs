@@ -85,7 +85,7 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
     for (authority, words) in words.into_iter().enumerate() {
         match authority.checked_sub(world.plan.honest()).map(|at| world.plan.byzantine[at]) {
             None => drop(tokio::spawn(Keeper::new(world, authority, words).keep())),
-            Some(role) => byzantine::start(world, authority, role),
+            Some(role) => drop(byzantine::start(world, authority, role)),
         }
     }
     for client in 0..world.plan.clients {
