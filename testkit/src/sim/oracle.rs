@@ -397,6 +397,12 @@ impl Oracle {
             .collect()
     }
 
+    /// Whether an authority has not credited all deposits that are final.
+    #[must_use]
+    pub fn lacks_deposits(&self, authority: usize) -> bool {
+        self.books[authority].deposits.len() < self.deposits.len()
+    }
+
     /// Once all is quiet: nothing is in flight, nobody owes, all deposits are there, and nothing was made or lost.
     pub fn is_solvent(&self, authority: usize) -> Result<(), Breach> {
         let books = &self.books[authority];
@@ -506,6 +512,13 @@ impl Books {
     pub fn votes(&self) -> impl Iterator<Item = (AccountId, u64, Digest)> {
         let kept = self.votes.iter().filter(|(slot, _)| !self.forgotten.contains(slot));
         kept.map(|((account, sequence), digest)| (*account, *sequence, *digest))
+    }
+
+    /// The number of redemptions that were executed.
+    #[must_use]
+    pub fn redemptions(&self) -> u64 {
+        let orders = self.orders.values().flatten();
+        orders.filter(|order| matches!(order.transfer, Transfer::Redemption(_))).count() as u64
     }
 
     /// An account's balance of one asset.

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,9 +42,10 @@ use tokio::time::sleep;
 use tonic::codegen::Service;
 
 use super::byzantine;
+use super::copying::Copy;
 use super::handing_over::{Joiner, Shards, closing, join_at_once};
 use super::live_shard::{LiveShard, ShardDisk, run, way_between};
-use super::oracle::{Books, Breach, require};
+use super::oracle::{Breach, require};
 use super::storage::{Cut, Power, PoweredCheckpoints, PoweredDisk};
 use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
 use crate::SteppedShard;
@@ -66,19 +67,9 @@ pub struct Keeper {
     /// The small files of its folder. They survive crashes: each is synced before its content is used.
     pub(super) folder: (TempDir, Option<Arc<DataFolder>>),
     /// The value in the folder.
-    voter_status: VoterStatusWatch,
+    pub(super) voter_status: VoterStatusWatch,
     words: mpsc::UnboundedReceiver<Word>,
-    copy: Option<Copy>,
-}
-
-/// An authority's disk between two of its processes.
-struct Copy {
-    disks: Vec<ShardDisk>,
-    /// The small files.
-    folder: TempDir,
-    voter_status: Arc<VoterStatus>,
-    /// The oracle's records of it.
-    books: Books,
+    pub(super) copy: Option<Copy>,
 }
 
 type Recovered = (RecoveredShard, (ShardHandle, ShardQueue), Arc<Notify>);
@@ -163,7 +154,11 @@ impl Keeper {
             }
             while word == Some(Word::Stop) && self.words.recv().await != Some(Word::Restart) {}
             while self.words.try_recv().is_ok() {}
-            self.bring_back_a_copy();
+            match word {
+                Some(Word::Copy) => self.copy(),
+                Some(Word::BringBack) => self.bring_back(),
+                _ => self.bring_back_a_copy(),
+            }
             self.power.restore();
             if let Err(breach) = self.rebase().await {
                 return self.world.trace.violation(breach);
@@ -184,41 +179,6 @@ impl Keeper {
         (0..self.layout.count()).for_each(|shard| self.world.listen(self.authority, shard, None));
         let mut ended = std::mem::take(&mut *lock(&tasks));
         ended.shutdown().await;
-    }
-
-    /// Between two processes, an operator may copy the disk or restore such a copy.
-    fn bring_back_a_copy(&mut self) {
-        let may_be = self.world.plan.is_restored && self.authority + 1 == self.world.plan.honest();
-        // Its Ethereum nodes may lag. So that it knows up to which epoch it may have voted, where that matters, none begins
-        // meanwhile.
-        let may_rotate = self.world.plan.hand_over.is_some() && self.world.chain.rotates();
-        if !may_be || may_rotate || self.world.is_calm() || !self.world.dice.chance(400) {
-            return;
-        }
-        match self.copy.take() {
-            None => {
-                self.world.trace.note("copied", format_args!("a{}", self.authority));
-                let disks = self.disks.iter().map(|disk| lock(disk).copy()).collect();
-                let folder = memory_folder();
-                copy_files(&self.data(), &folder.path().join("data"));
-                let books = self.world.oracle().books(self.authority).clone();
-                self.copy = Some(Copy { disks, folder, voter_status: self.voter_status.borrow().clone(), books });
-            }
-            Some(Copy { disks, folder, voter_status, books }) => {
-                self.world.trace.note("restored", format_args!("a{}", self.authority));
-                for (disk, copy) in self.disks.iter().zip(disks) {
-                    *lock(disk) = copy;
-                }
-                self.folder.1 = None;
-                std::fs::remove_dir_all(self.data()).expect("it is there");
-                copy_files(&folder.path().join("data"), &self.data());
-                self.voter_status = watch::Sender::new(voter_status).subscribe();
-                self.world.check(|oracle| {
-                    oracle.restored(self.authority, books);
-                    Ok(())
-                });
-            }
-        }
     }
 
     /// Waits for the process's end: a failure, a command, or a random crash. Returns the command.
@@ -525,20 +485,6 @@ impl Keeper {
         }
         // No stop signal is ever sent: processes end by crashes here.
         spawn(tasks, async move { never.closed().await });
-    }
-}
-
-/// A copy as `cp` makes it.
-fn copy_files(from: &Path, to: &Path) {
-    std::fs::create_dir(to).expect("the copy is new");
-    for entry in std::fs::read_dir(from).expect("the folder is there") {
-        let path = entry.expect("it can be read").path();
-        let name = path.file_name().expect("an entry has a name");
-        if path.is_dir() {
-            copy_files(&path, &to.join(name));
-        } else {
-            std::fs::copy(&path, to.join(name)).expect("there is room");
-        }
     }
 }
 

@@ -99,6 +99,10 @@ pub enum Word {
     Stop,
     /// Restart, unless the process is to stay down.
     Tick,
+    /// Crash now, copy the disk, and restart.
+    Copy,
+    /// Crash now, and restart with the copy.
+    BringBack,
 }
 
 /// The number of messages that a correct client's wallet has sent.

@@ -72,7 +72,8 @@ fn a_payment_straddles_a_change_of_the_committee_and_the_run_repeats_itself() {
 fn members_hand_over_and_the_run_repeats_itself() {
     let small = Plan { rotations: 2, clients: 1, payments: 1, adversaries: 0, ..plan(0) };
     let growing = Plan { shards: vec![2, 1, 1, 2, 1], hand_over: Some(HandOver::OneMore), ..small.clone() };
-    let restored = Plan { byzantine: Vec::new(), is_restored: true, hand_over: Some(HandOver::OneKey), ..small.clone() };
+    let restored =
+        Plan { byzantine: Vec::new(), is_restored: true, hand_over: Some(HandOver::OneKey), ..small.clone() };
     let shards = vec![2, 1, 1, 2, 1, 1];
     let moving = Plan { shards, rotations: 3, hand_over: Some(HandOver::FaultsMove), ..small };
     for (handing_over, turned) in [(growing, 0), (restored, 0), (moving, 1)] {
@@ -114,13 +115,18 @@ fn a_plan_is_the_same_for_the_same_seed_and_never_has_too_many_byzantine_authori
         let missing = plan.byzantine.len() + usize::from(plan.is_restored);
         assert!(missing <= (plan.authorities() - 1) / 3, "{plan:?}");
         let mut faulty = BTreeSet::new();
-        for (kind, epoch) in plan.hand_over.into_iter().flat_map(|kind| (0..=plan.rotations).map(move |at| (kind, at))) {
+        for (kind, epoch) in plan.hand_over.into_iter().flat_map(|kind| (0..=plan.rotations).map(move |at| (kind, at)))
+        {
             let of_epoch = plan.faulty(kind, epoch);
             assert!(of_epoch.len() <= (plan.seats(kind, epoch).len() - 1) / 3, "epoch {epoch} of {plan:?}");
             faulty.extend(of_epoch.into_keys());
         }
         let moves = plan.hand_over == Some(HandOver::FaultsMove);
-        assert_eq!(faulty.len(), if moves { 3 } else { plan.hand_over.map_or(0, |_| plan.byzantine.len()) }, "{plan:?}");
+        assert_eq!(
+            faulty.len(),
+            if moves { 3 } else { plan.hand_over.map_or(0, |_| plan.byzantine.len()) },
+            "{plan:?}"
+        );
         assert!(plan.smaller().iter().all(|smaller| *smaller != plan));
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
