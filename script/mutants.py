@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*
-or with the tests of single rules.
+"""Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*,
+with the tests of single rules, or with the test that it names.
 
     mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase`,
-                               `planted_handover`, `planted_retired`, `planted_recovery`, `planted_rules` and
-                               `planted_interleavings` to target/sim.json
+                               `planted_handover`, `planted_retired`, `planted_recovery`, `planted_rules`,
+                               `planted_interleavings` and `planted_tests` to target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
     mutants.py --check         checks that each can be planted; builds nothing
 
@@ -12,7 +12,7 @@ All mutants are planted into one copy of the sources (target/mutants), which is 
 activates one of them. The real sources contain no mutants. A hunt runs seeds in order until one of them fails. It first
 tries a seed that is known to find the mutant (testkit/mutants.seeds), which saves the others. A mutant that the file
 lists with `-` was missed by all seeds, and is hunted only if it is named. `--anew` hunts all without the file, and writes
-it again. `MUTANT=NAME target/mutants/sim --seed 7 --trace` shows a run with a mutant.
+it again. `MUTANT=NAME target/mutants/sim.program --seed 7 --trace` shows a run with a mutant.
 """
 
 import argparse
@@ -48,6 +48,8 @@ WORLDS = {
 }
 # The tests without seeds: those of single rules, and *World* as a property, which draws its own.
 TESTS = {"rules": "rules::", "interleavings": "properties::interleavings::"}
+# An entry may name one test instead, as `program::module::test`: that program's, which is built with the others.
+NAMED = "::"
 # A run takes seconds. One that takes so much processor time counts as endless, and its mutant as found; so does one that
 # waits for so long.
 RUN_PROCESSOR_SECONDS_MAX, RUN_SECONDS_MAX = 120, 900
@@ -146,10 +148,11 @@ def copy(changed: dict[str, str]) -> None:
             (COPY / name).symlink_to(ROOT / name)
 
 
-def build() -> dict[str, Path]:
-    """Builds the copy's simulator and the tests of its rules. External crates are taken from the build of the tests, whose
-    features are those of the whole workspace."""
-    cargo = ["cargo", "build", "--workspace", "--bin", "sim", "--test", "core"]
+def build(named: set[str]) -> dict[str, Path]:
+    """Builds the copy's simulator, the tests of its rules, and those that entries name. External crates are taken from the
+    build of the tests, whose features are those of the whole workspace."""
+    tests = sorted({"core"} | {by.split(NAMED)[0] for by in named})
+    cargo = ["cargo", "build", "--workspace", "--bin", "sim", *(f"--test={name}" for name in tests)]
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
     built = subprocess.run([*cargo, "--message-format=json-render-diagnostics"], cwd=COPY, env=environment,
                            stdout=subprocess.PIPE, text=True)
@@ -159,21 +162,24 @@ def build() -> dict[str, Path]:
     programs = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
     # Copied, because the next build of the real programs overwrites these names; renamed, because an older copy may be
     # running.
-    sim, world = (Path(shutil.copy2(programs[name], COPY / f"{to}.new")).rename(COPY / to)
-                  for name, to in [("sim", "sim"), ("core", "world")])
-    return {"sim": sim} | dict.fromkeys(WORLDS | TESTS, world)
+    copies = {name: Path(shutil.copy2(programs[name], COPY / "program.new")).rename(COPY / f"{name}.program")
+              for name in ("sim", *tests)}
+    named_programs = {by: copies[by.split(NAMED)[0]] for by in named}
+    return {"sim": copies["sim"]} | dict.fromkeys(WORLDS | TESTS, copies["core"]) | named_programs
 
 
 def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[int, str] | None:
     """The first of the seeds that fails with this mutant, and the reason; `None` if no seed fails."""
     text = f"{seeds.start}..{seeds.stop}"
+    program, _, test = by.partition(NAMED)
     match by:
         case "sim": arguments = ["--seeds", text, "--first"]
+        case _ if test: arguments = ["--exact", test]
         case "rules" | "interleavings": arguments = [TESTS[by]]
         case _: arguments = ["--exact", WORLDS[by], "--nocapture"]
     environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
     limited = ["bash", "-c", f'ulimit -St {RUN_PROCESSOR_SECONDS_MAX}; exec "$0" "$@"', programs[by], *arguments]
-    done = subprocess.run(limited, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    done = subprocess.run(limited, env=environment, cwd=COPY / program if test else ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True, timeout=RUN_SECONDS_MAX)
     if done.returncode == 0:
         return None
@@ -195,8 +201,8 @@ def hunt(programs: dict[str, Path], mutant: dict, known: int | None) -> tuple[in
     """The first seed that finds the mutant, and the reason. The known seed is tried before the others."""
     name, by = mutant["name"], mutant.get("by", "sim")
     first = [] if known is None else [range(known, known + 1)]
-    step = SEEDS_OF_A_RUN[by]
-    others = [range(seed, seed + step) for seed in range(0, SEEDS_MAX[by], step)]
+    step = SEEDS_OF_A_RUN.get(by, 1)
+    others = [range(seed, seed + step) for seed in range(0, SEEDS_MAX.get(by, 1), step)]
     for seeds in first + others:
         try:
             found = run(programs, by, name, seeds)
@@ -229,7 +235,8 @@ def main() -> int:
         sys.exit(f"no such mutant: {', '.join(sorted(unknown))}")
     names = given.names or list(by_name)
     copy(changed)
-    programs = build()
+    named = {by for mutant in listed if NAMED in (by := mutant.get("by", "sim"))}
+    programs = build(named)
     for by in programs:
         if failing := run(programs, by, "", range(0, 1)):
             sys.exit(f"with all mutants asleep, seed {failing[0]} of {by} fails: {failing[1]}")
@@ -257,11 +264,11 @@ def main() -> int:
         KNOWN.write_text("".join(f"{name} {seeds.get(name, NO_SEED)}\n" for name in names))
     if RESULT.is_file():
         result = json.loads(RESULT.read_text())
-        for key, by in [("planted", "sim"), *((f"planted_{by}", by) for by in WORLDS | TESTS)]:
-            planted = [name for name in names if by_name[name].get("by", "sim") == by]
+        for key, by in [("planted", "sim"), *((f"planted_{by}", by) for by in (*WORLDS, *TESTS, "tests"))]:
+            planted = [name for name in names if by_name[name].get("by", "sim") in (named if by == "tests" else {by})]
             missed_by = [name for name in planted if name in missed]
             result[key] = {"total": len(planted), "found": len(planted) - len(missed_by), "missed": missed_by,
-                           "seeds_max": SEEDS_MAX[by], "seeds": {name: seeds[name] for name in planted if name in seeds}}
+                           "seeds_max": SEEDS_MAX.get(by, 1), "seeds": {name: seeds[name] for name in planted if name in seeds}}
         RESULT.write_text(json.dumps(result, indent=2) + "\n")
     return 1 if lost else 0
 

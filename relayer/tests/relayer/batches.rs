@@ -142,6 +142,7 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
     settle(&scene, &mut relayer).await;
 
     let old = scene.certify(Transfer::Redemption(scene.redemption(5, 1)));
+    let later = scene.certify(Transfer::Redemption(scene.redemption(7, 1)));
     scene.rotate().await;
     scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
     scene.authorities.iter().for_each(|authority| authority.publish(&old));
@@ -164,6 +165,12 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
     assert_eq!(calls(&relayer), [("redeemBatch", 2)]);
     settle(&scene, &mut relayer).await;
     assert_eq!(scene.paid_out().await, 300);
+    // Also without company.
+    scene.authorities.iter().for_each(|authority| authority.publish(&later));
+    relayer.tick(true).await.unwrap();
+    assert_eq!(calls(&relayer), [("redeemBatch", 1)]);
+    settle(&scene, &mut relayer).await;
+    assert_eq!(scene.paid_out().await, 400);
 }
 
 #[tokio::test]

@@ -341,6 +341,24 @@ async fn a_lone_redemption_that_another_relayer_snatches_is_done_too() {
 }
 
 #[tokio::test]
+async fn a_redemption_whose_nonce_another_transaction_of_the_key_took_is_brought_again() {
+    let scene = Scene::new(Mining::Manual).await;
+    scene.publish([0]);
+    let mut relayer = scene.relayer().await;
+    relayer.tick(true).await.unwrap();
+    let nonces = |relayer: &Relayer| relayer.state().bundles.iter().map(|one| one.submission.nonce).collect::<Vec<_>>();
+    let taken = nonces(&relayer)[0];
+    let key = scene.anvil.rich_key(0);
+    scene.anvil.send_raw(&key, taken, key.address().into(), U256::ZERO, Default::default()).await;
+    scene.anvil.mine(3).await;
+    relayer.tick(true).await.unwrap();
+    assert_eq!((scene.paid_out().await, nonces(&relayer)), (0, vec![taken + 1]));
+    scene.anvil.mine(3).await;
+    relayer.tick(true).await.unwrap();
+    assert_eq!((scene.paid_out().await, relayer.state().items.len()), (100, 0));
+}
+
+#[tokio::test]
 async fn a_restart_at_any_point_sends_nothing_twice() {
     let mut scene = Scene::new(Mining::Manual).await;
     let node = LyingNode::start(&scene.anvil.url());

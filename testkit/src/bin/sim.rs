@@ -41,7 +41,7 @@ struct Arguments {
     #[arg(long, requires = "seeds", conflicts_with = "hours")]
     first: bool,
     /// The number of seeds in the fixed set.
-    #[arg(long, default_value_t = 24)]
+    #[arg(long, default_value_t = 28)]
     count: u64,
     /// The file to write the result to.
     #[arg(long, default_value = "target/sim.json")]

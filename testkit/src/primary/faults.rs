@@ -77,10 +77,12 @@ pub enum LogLie {
     Index(usize),
     /// Changes the contract of one log.
     Contract(usize),
+    /// Puts another contract's deposit, of a larger amount, in the place of one.
+    Foreign(usize),
 }
 
 impl LogLie {
-    /// Changes of every kind, to the log at `position`.
+    /// Changes of every kind but [`LogLie::Foreign`], to the log at `position`.
     #[must_use]
     pub fn all(position: usize) -> [Self; 9] {
         [
@@ -124,22 +126,30 @@ impl LogLie {
             Self::Repeated(position) => logs.insert(at(position), logs[at(position)].clone()),
             Self::Reversed => logs.reverse(),
             Self::Removed(position) => logs[at(position)].removed = true,
-            Self::Amount(position) => {
-                let Some(place) = deposit_at(position) else { return };
-                let data = &mut logs[place].inner.data;
-                let amount = U256::try_from_be_slice(data.data.get(..32).unwrap_or_default()).unwrap_or_default();
-                let rest = data.data.get(32..).unwrap_or_default();
-                data.data = Bytes::from([B256::from(amount + U256::ONE).as_slice(), rest].concat());
-            }
+            Self::Amount(position) => deposit_at(position).into_iter().for_each(|at| increase_amount(&mut logs[at])),
             Self::Recipient(position) => deposit_at(position).into_iter().for_each(|at| change_topic(&mut logs[at], 2)),
             Self::Index(position) => deposit_at(position).into_iter().for_each(|at| change_topic(&mut logs[at], 1)),
             Self::Contract(position) => logs[at(position)].inner.address = Address::repeat_byte(0x0c),
+            Self::Foreign(position) => {
+                if let Some(place) = deposit_at(position) {
+                    increase_amount(&mut logs[place]);
+                    logs[place].inner.address = Address::repeat_byte(0x0c);
+                }
+            }
         }
     }
 }
 
 fn is_deposit(log: &Log) -> bool {
     log.topic0() == Some(&IFastPay::Funded::SIGNATURE_HASH)
+}
+
+/// Increases the amount of a `Funded` event, which is the first word of its data.
+fn increase_amount(log: &mut Log) {
+    let data = &mut log.inner.data;
+    let amount = U256::try_from_be_slice(data.data.get(..32).unwrap_or_default()).unwrap_or_default();
+    let rest = data.data.get(32..).unwrap_or_default();
+    data.data = Bytes::from([B256::from(amount + U256::ONE).as_slice(), rest].concat());
 }
 
 /// Changes a topic of a `Funded` event, whose index and recipient are topics.

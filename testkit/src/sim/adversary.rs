@@ -134,8 +134,9 @@ impl Adversary {
             }
         }
         for epoch in 0..self.world.committees().len() {
-            for authority in self.world.plan.honest()..self.world.plan.authorities() {
-                self.hold(index, epoch, byzantine::vote(&self.world, authority, epoch, &order));
+            let world = self.world.clone();
+            for authority in (0..world.plan.authorities()).filter(|one| world.misuses(*one, epoch)) {
+                self.hold(index, epoch, byzantine::vote(&world, authority, epoch, &order));
             }
             if let Some(certificate) = self.certificate(index, epoch) {
                 if order.transfer.sequence().0 == self.next {

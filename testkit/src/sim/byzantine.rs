@@ -77,8 +77,8 @@ struct Liar {
     role: Role,
 }
 
-/// Makes an authority Byzantine from now on.
-pub fn start(world: &Arc<World>, authority: usize, role: Role) {
+/// Makes an authority Byzantine until its tasks are ended.
+pub fn start(world: &Arc<World>, authority: usize, role: Role) -> Tasks {
     let tasks = Tasks::default();
     for shard in 0..world.plan.shards[authority] {
         let liar = Liar { world: world.clone(), authority, shard, role };
@@ -86,14 +86,15 @@ pub fn start(world: &Arc<World>, authority: usize, role: Role) {
         let serve: Serve = Arc::new(move |call| service.clone().call(call));
         world.listen(authority, shard, Some(Server { serve, tasks: tasks.clone() }));
     }
+    tasks
 }
 
-/// The vote of an authority for an order, as its keys of an epoch sign it, or any if it is no member then.
+/// The vote of an authority for an order, as its misused keys of an epoch sign it, or its first ones if it has none then.
 pub fn vote(world: &World, authority: usize, epoch: usize, order: &TransferOrder) -> Vote {
     let digest = world.domain.transfer_digest(&order.transfer);
-    let epoch = Epoch(epoch as u64);
-    let keys = world.keys_in(authority, epoch).unwrap_or_else(|| world.first_keys(authority));
-    sign_vote(keys, &world.domain, epoch, &order.transfer, digest)
+    let misused = world.keys_in(authority, Epoch(epoch as u64)).filter(|_| world.misuses(authority, epoch));
+    let keys = misused.unwrap_or_else(|| world.first_keys(authority));
+    sign_vote(keys, &world.domain, Epoch(epoch as u64), &order.transfer, digest)
 }
 
 impl Liar {
@@ -212,7 +213,8 @@ impl Liar {
     /// A Closing that says nothing, that it is locked on what others signed, or that this is executed; or no Closing.
     fn closing(&self, epoch: Epoch) -> Option<Vec<u8>> {
         let dice = &self.world.dice;
-        let keys = self.world.keys_in(self.authority, epoch)?;
+        let is_misused = usize::try_from(epoch.0).is_ok_and(|epoch| self.world.misuses(self.authority, epoch));
+        let keys = self.world.keys_in(self.authority, epoch).filter(|_| is_misused)?;
         let (claims, count) = (dice.chance(400), dice.below(4));
         let known = lock(&self.world.memory).orders.clone();
         let mut entries = BTreeMap::new();

@@ -7,6 +7,7 @@
 //!  blocks: weather of the chain ─► newly final events: to oracle and world ─► balances are checked
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,7 +30,7 @@ use super::oracle::{Breach, require};
 use super::plan::Plan;
 use super::terms::Term;
 use super::world::{ASSETS, World, lock};
-use crate::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
+use crate::primary::{ChainConfig, LogLie, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
 use crate::{TestCommittee, test_domain};
 
 /// The time at which a run begins, in seconds since 1970. It is far ahead of the machine's clock, by which a node judges
@@ -40,9 +41,9 @@ const SLOT: Duration = Duration::from_secs(2);
 /// The distance of the final block to the newest one.
 const FINALIZED_DEPTH: u64 = 3;
 /// The number of Ethereum nodes.
-const NODES: usize = 3;
+pub(super) const NODES: usize = 3;
 /// The Ethereum node that may also tell lies that a client of this node alone cannot detect.
-const LIAR: usize = 1;
+pub(super) const LIAR: usize = 1;
 /// The key that announces new committees: the guardian's, which endorses them.
 const COUNCIL: u32 = GUARDIAN_KEY;
 /// The time for which a signed announcement can be submitted, in seconds.
@@ -68,6 +69,15 @@ pub struct Errand {
     pub call: ErrandCall,
     /// The redemption that it submits, if it is one. Another account may submit it first.
     pub redemption: Option<(AccountId, SequenceNumber)>,
+}
+
+/// What a node does in every slot of a calm chain.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Deceit {
+    /// Changes that it makes to the contract's logs.
+    pub lies: Vec<LogLie>,
+    /// The number of blocks by which its view is behind the chain.
+    pub lag: usize,
 }
 
 /// The state of the final block.
@@ -98,6 +108,8 @@ pub struct Chain {
     errands: mpsc::UnboundedSender<Errand>,
     /// The committees of all epochs, whether or not they are installed.
     terms: Vec<Term>,
+    /// What nodes do in a calm chain.
+    deceit: Mutex<BTreeMap<usize, Deceit>>,
 }
 
 /// The receiving ends of requests to send transactions.
@@ -134,7 +146,8 @@ impl Chain {
         let (errands, council) = mpsc::unbounded_channel();
         let known = Known { block: 0, installed: 1, elected: 0, deposits: 0, last_index: 0, deposits_wanted: 0 };
         let (known, skipped_s) = (Mutex::new(known), AtomicU64::new(0));
-        let chain = Self { primary, contract, nodes, known, skipped_s, wanted, errands, terms };
+        let deceit = Mutex::default();
+        let chain = Self { primary, contract, nodes, known, skipped_s, wanted, errands, terms, deceit };
         (chain, Errands { wanted: hear_wanted, council })
     }
 
@@ -308,6 +321,19 @@ impl Chain {
         RELAYERS[number]
     }
 
+    /// What nodes do from now on while the chain is calm.
+    pub(super) fn deceive(&self, deceit: BTreeMap<usize, Deceit>) {
+        *lock(&self.deceit) = deceit;
+        self.nodes.iter().for_each(SimulatedNode::recover);
+        self.have_nodes_deceive();
+    }
+
+    fn have_nodes_deceive(&self) {
+        for (node, Deceit { lies, lag }) in &*lock(&self.deceit) {
+            self.nodes[*node].behave(|behaviour| (behaviour.lies, behaviour.lag) = (lies.clone(), *lag));
+        }
+    }
+
     /// Whether blocks become final from now on.
     pub fn finalizes(&self, world: &World, does: bool) {
         self.primary.finalizes(does);
@@ -396,7 +422,8 @@ pub async fn make_blocks(world: Arc<World>) {
         sleep(SLOT).await;
         let time_s = chain.now_ms(&world) / 1_000;
         if world.is_calm() {
-            weather.calm_slot(time_s)
+            weather.calm_slot(time_s);
+            chain.have_nodes_deceive();
         } else {
             weather.slot(time_s)
         }

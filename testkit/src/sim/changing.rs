@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::byzantine;
 use super::oracle::{Breach, require};
+use super::terms::Term;
 use super::world::{World, lock};
 use crate::{TestAccount, payment};
 
@@ -26,6 +27,8 @@ const CERTIFIED: Duration = Duration::from_secs(60);
 /// Once all is well a change takes less than this, and so does a payment.
 const PATIENCE: Duration = Duration::from_secs(240);
 const LOOK: Duration = Duration::from_secs(1);
+/// After this time at most, those that are faulty in an epoch, or no longer, behave so.
+const AWAY: Duration = Duration::from_secs(20);
 /// An authority takes up an epoch within milliseconds after its shards have closed the last one.
 const GLANCE: Duration = Duration::from_millis(2);
 
@@ -44,8 +47,13 @@ pub async fn change(world: Arc<World>) -> Result<(), Breach> {
         sleep(world.dice.between(Duration::ZERO, Duration::from_secs(world.plan.storm_s / 2))).await;
         let late = late_order(&world, number);
         let apart = Apart::sign(&world, &network, number).await;
+        let next = Epoch(number + 1);
+        if !begin_to_lie(&world, next).is_empty() && world.dice.chance(500) {
+            begin_to_lie(&world, next).into_iter().for_each(|authority| world.turn(authority, true));
+        }
         world.chain.rotate();
-        let (followed, ()) = tokio::join!(follow(&world, Epoch(number + 1)), ask_late(&world, &network, number, late));
+        let asked = ask_late(&world, &network, number, late);
+        let (followed, (), ()) = tokio::join!(follow(&world, next), asked, turn(&world, next));
         followed?;
         world.follow(&network);
         apart.offer(&world, &network, 1).await;
@@ -61,6 +69,32 @@ pub async fn change(world: Arc<World>) -> Result<(), Breach> {
     Ok(())
 }
 
+/// The authorities that misbehave from this epoch on, and do not yet.
+fn begin_to_lie(world: &World, epoch: Epoch) -> Vec<usize> {
+    let faulty = term(world, epoch).faulty.iter().filter(|(_, since)| **since == epoch.0);
+    faulty.map(|(authority, _)| *authority).filter(|authority| world.role_of(*authority).is_none()).collect()
+}
+
+/// Once an epoch begins, authorities turn that are faulty in it, and those that were and have new keys are honest.
+async fn turn(world: &Arc<World>, epoch: Epoch) {
+    let is_honest_again =
+        |authority: &usize| world.role_of(*authority).is_some() && !term(world, epoch).faulty.contains_key(authority);
+    let back: Vec<_> = (0..world.plan.honest()).filter(is_honest_again).collect();
+    if back.is_empty() && begin_to_lie(world, epoch).is_empty() {
+        return;
+    }
+    while world.chain.installed().len() as u64 <= epoch.0 {
+        sleep(LOOK / 10).await;
+    }
+    sleep(world.dice.mostly_short(AWAY)).await;
+    begin_to_lie(world, epoch).into_iter().for_each(|authority| world.turn(authority, true));
+    back.into_iter().for_each(|authority| world.turn(authority, false));
+}
+
+fn term(world: &World, epoch: Epoch) -> &Term {
+    &world.chain.terms()[usize::try_from(epoch.0).expect("few epochs")]
+}
+
 /// An order that nobody has seen before an epoch ends.
 fn late_order(world: &World, epoch: u64) -> TransferOrder {
     let (owner, to) = (TestAccount::ed25519(1_060 + epoch), AccountId::from_ed25519(&[8; 32]));
@@ -73,12 +107,12 @@ fn late_order(world: &World, epoch: u64) -> TransferOrder {
 /// Asks each honest member for its vote when its shard has closed the epoch, before it takes up the next one.
 async fn ask_late(world: &Arc<World>, network: &Network, epoch: u64, order: TransferOrder) {
     let (account, mut asked) = (order.transfer.sender(), BTreeSet::new());
-    let term = &world.chain.terms()[usize::try_from(epoch).expect("few epochs")];
+    let term = term(world, Epoch(epoch));
     while world.chain.installed().len() as u64 <= epoch + 1 {
         sleep(LOOK / 10).await;
     }
     loop {
-        let honest = term.behind.iter().copied().filter(|authority| *authority < world.plan.honest());
+        let honest = term.behind.iter().copied().filter(|authority| world.role_of(*authority).is_none());
         let left: Vec<_> = honest.filter(|authority| world.epoch_of(*authority) <= epoch).collect();
         if left.is_empty() {
             return;
@@ -97,9 +131,9 @@ async fn ask_late(world: &Arc<World>, network: &Network, epoch: u64, order: Tran
 /// Waits until a committee is installed and all its honest members vote. Who signs the next one waits for that, too. One that
 /// came back with an older copy of its folder may have to wait for another epoch.
 async fn follow(world: &Arc<World>, epoch: Epoch) -> Result<(), Breach> {
-    let term = &world.chain.terms()[usize::try_from(epoch.0).expect("few epochs")];
+    let term = term(world, epoch);
     let is_whole = |authority: &usize| !(world.plan.is_restored && authority + 1 == world.plan.honest());
-    let honest = || term.behind.iter().filter(|authority| **authority < world.plan.honest());
+    let honest = || term.behind.iter().filter(|authority| term.begins_honest(**authority));
     let mut calm_since = None;
     loop {
         let late: Vec<_> = honest().filter(|one| is_whole(one) && !world.votes_in(**one, epoch)).collect();
@@ -125,13 +159,13 @@ impl Apart {
         orders.iter().for_each(|order| world.oracle().signs(order));
         // Who lies may say that it is locked on the other one.
         lock(&world.memory).order(orders[1].clone());
-        let term = &world.chain.terms()[usize::try_from(number).expect("few epochs")];
+        let term = term(world, Epoch(number));
         let (committee, verified) = (&term.committee.committee, term.committee.verified(&orders[0]));
         let mut votes = Vec::new();
         let check = |vote: fastpay_core::Vote| vote.verify(&world.domain, committee, &verified).ok();
         let mut honest = Vec::new();
         for authority in &term.behind {
-            if *authority < world.plan.honest() {
+            if world.role_of(*authority).is_none() {
                 honest.push(*authority);
             } else {
                 let epoch = usize::try_from(number).expect("few epochs");

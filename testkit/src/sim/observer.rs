@@ -27,6 +27,8 @@ enum Asked {
 pub struct StreamObserver {
     world: Arc<World>,
     authority: usize,
+    /// Whether the authority was honest when the stream began. The stream ends when it turns.
+    is_honest: bool,
     asked: Mutex<BTreeMap<u64, Asked>>,
 }
 
@@ -34,7 +36,7 @@ impl StreamObserver {
     /// Creates an observer of a new stream.
     #[must_use]
     pub fn new(world: Arc<World>, authority: usize) -> Self {
-        Self { world, authority, asked: Mutex::default() }
+        Self { is_honest: world.role_of(authority).is_none(), world, authority, asked: Mutex::default() }
     }
 
     /// Notes a request that arrives at the authority.
@@ -53,7 +55,7 @@ impl StreamObserver {
 
     /// Checks an answer that leaves the authority.
     pub fn leaves(&self, message: &Bytes) {
-        if self.authority >= self.world.plan.honest() {
+        if !self.is_honest {
             return;
         }
         let Ok(SubmitResponse { id, response: Some(response) }) = SubmitResponse::decode(payload(message)) else {

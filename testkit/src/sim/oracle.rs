@@ -253,9 +253,10 @@ impl Oracle {
         (size + (size - 1) / 3) / 2 + 1
     }
 
-    /// The honest members of an epoch.
+    /// The honest members of an epoch. One whose keys are misused later is none.
     pub(super) fn honest_in(&self, epoch: usize) -> impl Iterator<Item = usize> {
-        self.terms[epoch].behind.iter().copied().filter(|authority| *authority < self.books.len())
+        let term = &self.terms[epoch];
+        term.behind.iter().copied().filter(|authority| !term.faulty.contains_key(authority))
     }
 
     /// The number of its other members.
@@ -396,6 +397,12 @@ impl Oracle {
             .collect()
     }
 
+    /// Whether an authority has not credited all deposits that are final.
+    #[must_use]
+    pub fn lacks_deposits(&self, authority: usize) -> bool {
+        self.books[authority].deposits.len() < self.deposits.len()
+    }
+
     /// Once all is quiet: nothing is in flight, nobody owes, all deposits are there, and nothing was made or lost.
     pub fn is_solvent(&self, authority: usize) -> Result<(), Breach> {
         let books = &self.books[authority];
@@ -505,6 +512,13 @@ impl Books {
     pub fn votes(&self) -> impl Iterator<Item = (AccountId, u64, Digest)> {
         let kept = self.votes.iter().filter(|(slot, _)| !self.forgotten.contains(slot));
         kept.map(|((account, sequence), digest)| (*account, *sequence, *digest))
+    }
+
+    /// The number of redemptions that were executed.
+    #[must_use]
+    pub fn redemptions(&self) -> u64 {
+        let orders = self.orders.values().flatten();
+        orders.filter(|order| matches!(order.transfer, Transfer::Redemption(_))).count() as u64
     }
 
     /// An account's balance of one asset.

@@ -1,5 +1,7 @@
 //! The plan of a run. The seed chooses it; a failing run is shortened by trying smaller plans.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::dice::Dice;
@@ -24,7 +26,7 @@ pub enum Role {
 
 const ROLES: [Role; 6] = [Role::Silent, Role::VotesForAll, Role::Lies, Role::Replays, Role::Slow, Role::Mixed];
 
-/// How a committee of four changes whose members hand over, in two steps.
+/// How a committee of four changes whose members hand over, in two steps or three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HandOver {
@@ -34,6 +36,9 @@ pub enum HandOver {
     AllKeys,
     /// Three members come, and three leave: all of those who are left join.
     ThreeMore,
+    /// Another member is faulty in each epoch. One that was leaves, and is honest when it comes back with new keys. One that
+    /// was honest turns, with the keys that it has, and is honest again with new ones. In the last epoch a third one is.
+    FaultsMove,
     /// One member after the other gets new keys.
     OneKey,
     /// Somebody takes a member's place, who comes back with new keys in the place of another one.
@@ -42,6 +47,9 @@ pub enum HandOver {
 
 /// The members of the first committee of those that hand over.
 const FOUNDERS: usize = 4;
+/// Where faults move: the member that is faulty at first, and the one that turns.
+const FIRST_FAULTY: usize = 3;
+const TURNING: usize = 4;
 
 /// The events of a run that are not drawn on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +59,7 @@ pub struct Plan {
     pub seed: u64,
     /// The shards of each authority.
     pub shards: Vec<u32>,
-    /// How the last so many authorities misbehave: at most f.
+    /// How the last so many authorities misbehave: at most f. Where faults move, others misbehave in the same way.
     pub byzantine: Vec<Role>,
     /// Correct clients.
     pub clients: usize,
@@ -158,18 +166,21 @@ impl Plan {
             has_checkpoints: seed % 4 == 3,
             hand_over: None,
         };
-        let kinds = [HandOver::OneMore, HandOver::AllKeys, HandOver::ThreeMore, HandOver::OneKey, HandOver::Replaced];
+        use HandOver::{AllKeys, FaultsMove, OneKey, OneMore, Replaced, ThreeMore};
+        let kinds = [OneMore, AllKeys, ThreeMore, FaultsMove, OneKey, Replaced];
         let kind = kinds[usize::try_from(seed / 8 % kinds.len() as u64).expect("few kinds")];
         if seed % 8 == 2 { plan.handing_over(kind) } else { plan }
     }
 
-    /// The same with a committee that hands over twice. One member lies, or comes back with an older copy of its folder.
+    /// The same with a committee that hands over. One member lies, or comes back with an older copy of its folder.
     fn handing_over(mut self, kind: HandOver) -> Self {
         let newcomers = match kind {
             HandOver::AllKeys | HandOver::OneKey => 0,
             HandOver::OneMore | HandOver::Replaced => 1,
+            HandOver::FaultsMove => 2,
             HandOver::ThreeMore => 3,
         };
+        let rotations = if kind == HandOver::FaultsMove { 3 } else { 2 };
         let shards = self.shards.iter().copied().cycle().take(FOUNDERS + newcomers).collect();
         self.is_restored = kind == HandOver::OneKey;
         if self.is_restored {
@@ -182,11 +193,11 @@ impl Plan {
             }
         }
         // The certificates of an epoch before the last one are redeemed by relayers alone.
-        Self { shards, rotations: 2, relayed_at_a_loss: true, hand_over: Some(kind), ..self }
+        Self { shards, rotations, relayed_at_a_loss: true, hand_over: Some(kind), ..self }
     }
 
     /// The members of an epoch of a committee that hands over, each with the number of times that it has changed its keys.
-    /// Byzantine ones are members all the time.
+    /// Byzantine ones are members all the time, but where faults move.
     #[must_use]
     pub fn seats(&self, kind: HandOver, epoch: u64) -> Vec<(usize, u64)> {
         let founders = FOUNDERS - self.byzantine.len();
@@ -195,6 +206,12 @@ impl Plan {
             let (is_founder, is_byzantine) = (authority < founders, authority >= self.honest());
             match kind {
                 HandOver::AllKeys | HandOver::OneKey => true,
+                HandOver::FaultsMove => match epoch {
+                    0 => authority < FOUNDERS,
+                    1 => authority < FIRST_FAULTY || authority == TURNING,
+                    2 => authority < 2 || [FIRST_FAULTY, TURNING].contains(&authority),
+                    _ => authority == 0 || authority >= FIRST_FAULTY,
+                },
                 _ if is_byzantine || authority == 0 => true,
                 HandOver::OneMore => (is_founder || first) && !(second && authority == 1),
                 HandOver::ThreeMore if second => [founders, founders + 1].contains(&authority),
@@ -207,9 +224,25 @@ impl Plan {
             HandOver::AllKeys => epoch,
             HandOver::OneKey => u64::from((authority as u64) < epoch),
             HandOver::Replaced => u64::from(second && authority == 1),
+            HandOver::FaultsMove => u64::from(authority == FIRST_FAULTY && first || authority == TURNING && epoch > 2),
             HandOver::OneMore | HandOver::ThreeMore => 0,
         };
         (0..self.authorities()).filter(|one| is_member(*one)).map(|one| (one, changes(one))).collect()
+    }
+
+    /// The faulty members of an epoch of a committee that hands over, each with the epoch from which on its keys of this
+    /// one are misused. In no committee are more than f, also not later.
+    #[must_use]
+    pub fn faulty(&self, kind: HandOver, epoch: u64) -> BTreeMap<usize, u64> {
+        let members = self.seats(kind, epoch).into_iter().map(|(member, _)| member);
+        let misused_from = |member: &usize| match (kind, *member, epoch) {
+            _ if *member >= self.honest() => Some(0),
+            _ if self.byzantine.is_empty() => None,
+            (HandOver::FaultsMove, FIRST_FAULTY, 0) => Some(0),
+            (HandOver::FaultsMove, TURNING, 1 | 2) => Some(2),
+            _ => None,
+        };
+        members.filter_map(|member| Some((member, misused_from(&member)?))).collect()
     }
 
     /// Smaller plans, each less in one respect.
@@ -260,7 +293,7 @@ impl Plan {
         self.shards.len()
     }
 
-    /// How many of them are honest: the first ones.
+    /// How many of them are honest, at least at some time: the first ones.
     #[must_use]
     pub fn honest(&self) -> usize {
         self.authorities() - self.byzantine.len()

@@ -8,13 +8,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_client::AuthorityClient;
-use fastpay_core::{Epoch, JournalPosition, ShardId, ShardLayout, ShardLedger};
+use fastpay_core::{JournalPosition, ShardId, ShardLayout, ShardLedger};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
@@ -41,9 +41,11 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tonic::codegen::Service;
 
+use super::byzantine;
+use super::copying::Copy;
 use super::handing_over::{Joiner, Shards, closing, join_at_once};
 use super::live_shard::{LiveShard, ShardDisk, run, way_between};
-use super::oracle::{Books, Breach, require};
+use super::oracle::{Breach, require};
 use super::storage::{Cut, Power, PoweredCheckpoints, PoweredDisk};
 use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
 use crate::SteppedShard;
@@ -65,19 +67,9 @@ pub struct Keeper {
     /// The small files of its folder. They survive crashes: each is synced before its content is used.
     pub(super) folder: (TempDir, Option<Arc<DataFolder>>),
     /// The value in the folder.
-    voter_status: VoterStatusWatch,
+    pub(super) voter_status: VoterStatusWatch,
     words: mpsc::UnboundedReceiver<Word>,
-    copy: Option<Copy>,
-}
-
-/// An authority's disk between two of its processes.
-struct Copy {
-    disks: Vec<ShardDisk>,
-    /// The small files.
-    folder: TempDir,
-    voter_status: Arc<VoterStatus>,
-    /// The oracle's records of it.
-    books: Books,
+    pub(super) copy: Option<Copy>,
 }
 
 type Recovered = (RecoveredShard, (ShardHandle, ShardQueue), Arc<Notify>);
@@ -139,6 +131,7 @@ impl Keeper {
     /// Runs the authority forever.
     pub async fn keep(mut self) {
         loop {
+            self.misbehave().await;
             let (tasks, mut word) = (Tasks::default(), None);
             match self.start(&tasks) {
                 Ok(()) => word = self.live().await,
@@ -161,7 +154,11 @@ impl Keeper {
             }
             while word == Some(Word::Stop) && self.words.recv().await != Some(Word::Restart) {}
             while self.words.try_recv().is_ok() {}
-            self.bring_back_a_copy();
+            match word {
+                Some(Word::Copy) => self.copy(),
+                Some(Word::BringBack) => self.bring_back(),
+                _ => self.bring_back_a_copy(),
+            }
             self.power.restore();
             if let Err(breach) = self.rebase().await {
                 return self.world.trace.violation(breach);
@@ -172,39 +169,16 @@ impl Keeper {
         }
     }
 
-    /// Between two processes, an operator may copy the disk or restore such a copy.
-    fn bring_back_a_copy(&mut self) {
-        let may_be = self.world.plan.is_restored && self.authority + 1 == self.world.plan.honest();
-        // Its Ethereum nodes may lag. So that it knows up to which epoch it may have voted, where that matters, none begins
-        // meanwhile.
-        let may_rotate = self.world.plan.hand_over.is_some() && self.world.chain.rotates();
-        if !may_be || may_rotate || self.world.is_calm() || !self.world.dice.chance(400) {
-            return;
+    /// While the authority is Byzantine, somebody else answers with its keys, and its folder stays as it is.
+    async fn misbehave(&mut self) {
+        let Some(role) = self.world.role_of(self.authority) else { return };
+        let tasks = byzantine::start(&self.world, self.authority, role);
+        while self.world.role_of(self.authority).is_some() {
+            self.words.recv().await;
         }
-        match self.copy.take() {
-            None => {
-                self.world.trace.note("copied", format_args!("a{}", self.authority));
-                let disks = self.disks.iter().map(|disk| lock(disk).copy()).collect();
-                let folder = memory_folder();
-                copy_files(&self.data(), &folder.path().join("data"));
-                let books = self.world.oracle().books(self.authority).clone();
-                self.copy = Some(Copy { disks, folder, voter_status: self.voter_status.borrow().clone(), books });
-            }
-            Some(Copy { disks, folder, voter_status, books }) => {
-                self.world.trace.note("restored", format_args!("a{}", self.authority));
-                for (disk, copy) in self.disks.iter().zip(disks) {
-                    *lock(disk) = copy;
-                }
-                self.folder.1 = None;
-                std::fs::remove_dir_all(self.data()).expect("it is there");
-                copy_files(&folder.path().join("data"), &self.data());
-                self.voter_status = watch::Sender::new(voter_status).subscribe();
-                self.world.check(|oracle| {
-                    oracle.restored(self.authority, books);
-                    Ok(())
-                });
-            }
-        }
+        (0..self.layout.count()).for_each(|shard| self.world.listen(self.authority, shard, None));
+        let mut ended = std::mem::take(&mut *lock(&tasks));
+        ended.shutdown().await;
     }
 
     /// Waits for the process's end: a failure, a command, or a random crash. Returns the command.
@@ -514,20 +488,6 @@ impl Keeper {
     }
 }
 
-/// A copy as `cp` makes it.
-fn copy_files(from: &Path, to: &Path) {
-    std::fs::create_dir(to).expect("the copy is new");
-    for entry in std::fs::read_dir(from).expect("the folder is there") {
-        let path = entry.expect("it can be read").path();
-        let name = path.file_name().expect("an entry has a name");
-        if path.is_dir() {
-            copy_files(&path, &to.join(name));
-        } else {
-            std::fs::copy(&path, to.join(name)).expect("there is room");
-        }
-    }
-}
-
 pub(super) fn folder(shard: u32) -> PathBuf {
     PathBuf::from(format!("shard-{shard}"))
 }
@@ -552,7 +512,8 @@ fn voter_status(world: &World, authority: usize) -> VoterStatus {
     let keys = world.keys(authority);
     let names = [keys[0].public().name];
     // A later committee may list it.
-    let is_observer = world.keys_in(authority, Epoch(0)).is_none();
+    let first = &world.chain.terms()[0];
+    let is_observer = first.keys_of(authority).is_none() || !first.begins_honest(authority);
     VoterStatus::of(world.known_committees(1), keys, &names.as_slice().into(), is_observer)
         .expect("it is a member of the first committee, or observes")
 }

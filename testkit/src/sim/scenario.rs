@@ -21,7 +21,10 @@ use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, changing, checkpointing, depositing, disputing, owner, relaying, straddling};
+use super::{
+    adversary, byzantine, changing, checkpointing, deceiving, depositing, disputing, lagging, owner, relapsing,
+    relaying, straddling,
+};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
@@ -85,7 +88,7 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
     for (authority, words) in words.into_iter().enumerate() {
         match authority.checked_sub(world.plan.honest()).map(|at| world.plan.byzantine[at]) {
             None => drop(tokio::spawn(Keeper::new(world, authority, words).keep())),
-            Some(role) => byzantine::start(world, authority, role),
+            Some(role) => drop(byzantine::start(world, authority, role)),
         }
     }
     for client in 0..world.plan.clients {
@@ -125,6 +128,9 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
     redeem(world).await?;
     disputing::dispute(world).await?;
     straddling::straddle(world).await?;
+    deceiving::deceive(world).await?;
+    lagging::lag(world).await?;
+    relapsing::relapse(world).await?;
     quiet(world).await?;
     for authority in 0..world.plan.honest() {
         world.record(authority, Word::Restart);
@@ -246,10 +252,16 @@ async fn judge(world: &Arc<World>) -> Result<(), Breach> {
         for account in &accounts {
             compare(world, authority, client, *account).await?;
         }
+        let mut listed = 0;
         for shard in client.shards() {
             let status = shard.status().await.map_err(|error| Breach(format!("authority {authority}: {error}")))?;
             require!(status.credits_in_flight == 0, "authority {authority} has credits in flight");
+            listed += status.redemptions;
         }
+        let executed = world.oracle().books(authority).redemptions();
+        // After a rebase the lists begin anew.
+        let is_listed = listed == executed || world.plan.has_checkpoints;
+        require!(is_listed, "authority {authority} lists {listed} redemptions of {executed}");
     }
     Ok(())
 }

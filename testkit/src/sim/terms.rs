@@ -1,5 +1,7 @@
 //! The committees of a run. All are known from the beginning, so that authorities have their keys before they need them.
 
+use std::collections::BTreeMap;
+
 use fastpay_core::{AuthorityKeys, Domain, Epoch};
 
 use super::plan::Plan;
@@ -12,6 +14,8 @@ pub struct Term {
     pub committee: TestCommittee,
     /// The authority behind each member, in the committee's order.
     pub behind: Vec<usize>,
+    /// The faulty members, each with the epoch from which on its keys of this one are misused.
+    pub faulty: BTreeMap<usize, u64>,
 }
 
 impl Term {
@@ -20,7 +24,11 @@ impl Term {
     pub fn all(plan: &Plan, domain: Domain) -> Vec<Self> {
         let epochs = plan.rotations + plan.straddles + 1;
         if let Some(kind) = plan.hand_over {
-            return (0..epochs).map(|epoch| Self::of(&plan.seats(kind, epoch), domain, Epoch(epoch))).collect();
+            let term = |epoch| Self {
+                faulty: plan.faulty(kind, epoch),
+                ..Self::of(&plan.seats(kind, epoch), domain, Epoch(epoch))
+            };
+            return (0..epochs).map(term).collect();
         }
         let first = TestCommittee::with(plan.authorities(), domain, Epoch(0));
         // A restored member keeps its keys, and votes on under them.
@@ -30,8 +38,9 @@ impl Term {
         };
         let all = std::iter::successors(Some(first), |last| Some(next(last)));
         let behind = |committee: &TestCommittee| (0..committee.keys.len()).collect();
+        let faulty: BTreeMap<_, _> = (plan.honest()..plan.authorities()).map(|authority| (authority, 0)).collect();
         all.take(usize::try_from(epochs).expect("few epochs"))
-            .map(|committee| Self { behind: behind(&committee), committee })
+            .map(|committee| Self { behind: behind(&committee), committee, faulty: faulty.clone() })
             .collect()
     }
 
@@ -43,7 +52,13 @@ impl Term {
             let seat = seats.iter().find(|seat| keys(seat).public() == member.public());
             seat.expect("each member has a seat").0
         });
-        Self { behind: behind.collect(), committee }
+        Self { behind: behind.collect(), committee, faulty: BTreeMap::new() }
+    }
+
+    /// Whether an authority has no member's keys that are misused when this epoch begins.
+    #[must_use]
+    pub fn begins_honest(&self, authority: usize) -> bool {
+        self.faulty.get(&authority).is_none_or(|since| *since > self.committee.committee.epoch().0)
     }
 
     /// The keys of an authority, if it is a member.

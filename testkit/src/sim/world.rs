@@ -1,6 +1,6 @@
 //! All parts of a run: the chain, the authorities, the network, the clients, and their observers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::checkpointing::Checkpointed;
 use super::dice::Dice;
 use super::link::Link;
 use super::oracle::{Breach, Oracle};
-use super::plan::Plan;
+use super::plan::{Plan, Role};
 use super::trace::Trace;
 use super::weather::Weather;
 use crate::{TestAccount, TestCommittee};
@@ -99,6 +99,10 @@ pub enum Word {
     Stop,
     /// Restart, unless the process is to stay down.
     Tick,
+    /// Crash now, copy the disk, and restart.
+    Copy,
+    /// Crash now, and restart with the copy.
+    BringBack,
 }
 
 /// The number of messages that a correct client's wallet has sent.
@@ -140,6 +144,9 @@ pub struct World {
     /// The amount that each correct client may spend: its deposits, and payments from other correct clients.
     purses: Mutex<BTreeMap<(AccountId, Asset), u128>>,
     keepers: Vec<mpsc::UnboundedSender<Word>>,
+    /// The authorities that are honest at some time and misbehave now; and all whose keys of some epoch are misused.
+    lying: Mutex<BTreeSet<usize>>,
+    turned: Mutex<BTreeSet<usize>>,
     is_calm: AtomicBool,
     unfinished: AtomicUsize,
 }
@@ -154,6 +161,8 @@ impl World {
         let (chain, errands) = Chain::new(&plan);
         let first = &chain.terms()[0];
         let committee = first.committee.clone();
+        let turned: BTreeSet<_> = first.faulty.keys().copied().chain(plan.honest()..plan.authorities()).collect();
+        let lying = turned.iter().copied().filter(|authority| *authority < plan.honest()).collect();
         let owners: Vec<_> = (0..(plan.clients + plan.adversaries) as u64).map(TestAccount::numbered).collect();
         let (keepers, words) = (0..plan.authorities()).map(|_| mpsc::unbounded_channel()).unzip();
         let world = Self {
@@ -171,6 +180,8 @@ impl World {
             sent: (0..plan.clients).map(|_| watch::Sender::default()).collect(),
             purses: Mutex::default(),
             keepers,
+            lying: Mutex::new(lying),
+            turned: Mutex::new(turned),
             is_calm: AtomicBool::new(false),
             unfinished: AtomicUsize::new(plan.clients),
             owners,
@@ -213,6 +224,35 @@ impl World {
     /// Sends a command to an authority's keeper.
     pub fn record(&self, authority: usize, word: Word) {
         let _ = self.keepers[authority].send(word);
+    }
+
+    /// How an authority misbehaves now; `None` if it is honest.
+    #[must_use]
+    pub fn role_of(&self, authority: usize) -> Option<Role> {
+        match authority.checked_sub(self.plan.honest()) {
+            Some(at) => Some(self.plan.byzantine[at]),
+            None => lock(&self.lying).contains(&authority).then(|| self.plan.byzantine[0]),
+        }
+    }
+
+    /// Whether somebody signs with the keys that an authority has in an epoch whatever is of use.
+    #[must_use]
+    pub fn misuses(&self, authority: usize, epoch: usize) -> bool {
+        let term = self.chain.terms().get(epoch);
+        authority >= self.plan.honest()
+            || lock(&self.turned).contains(&authority) && term.is_some_and(|term| term.faulty.contains_key(&authority))
+    }
+
+    /// Makes an authority misbehave from now on, or be honest again, with the folder that it had.
+    pub fn turn(&self, authority: usize, lies: bool) {
+        self.trace.note(if lies { "turned" } else { "honest again" }, format_args!("a{authority}"));
+        if lies {
+            lock(&self.turned).insert(authority);
+            lock(&self.lying).insert(authority);
+        } else {
+            lock(&self.lying).remove(&authority);
+        }
+        self.record(authority, Word::Restart);
     }
 
     /// The server of a shard, if its process lives.
@@ -298,10 +338,11 @@ impl World {
         known
     }
 
-    /// The keys of an authority for all epochs in which it is a member, from the first on.
+    /// The keys of an authority's node for all epochs in which it is a member, from the first on.
     #[must_use]
     pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
-        self.chain.terms().iter().filter_map(|term| term.keys_of(authority)).cloned().map(Arc::new).collect()
+        let own = self.chain.terms().iter().filter(|term| term.begins_honest(authority));
+        own.filter_map(|term| term.keys_of(authority)).cloned().map(Arc::new).collect()
     }
 
     /// The keys of an authority in an epoch, if it is a member.

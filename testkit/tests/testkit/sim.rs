@@ -1,6 +1,8 @@
 //! Tests of the simulator: the same plan gives the same run, other seeds give other runs, and a short run has no
 //! violation.
 
+use std::collections::BTreeSet;
+
 use fastpay_testkit::sim::{HandOver, Plan, Role, run};
 
 /// A small plan with some of each event.
@@ -70,13 +72,19 @@ fn a_payment_straddles_a_change_of_the_committee_and_the_run_repeats_itself() {
 fn members_hand_over_and_the_run_repeats_itself() {
     let small = Plan { rotations: 2, clients: 1, payments: 1, adversaries: 0, ..plan(0) };
     let growing = Plan { shards: vec![2, 1, 1, 2, 1], hand_over: Some(HandOver::OneMore), ..small.clone() };
-    let restored = Plan { byzantine: Vec::new(), is_restored: true, hand_over: Some(HandOver::OneKey), ..small };
-    for handing_over in [growing, restored] {
+    let restored =
+        Plan { byzantine: Vec::new(), is_restored: true, hand_over: Some(HandOver::OneKey), ..small.clone() };
+    let shards = vec![2, 1, 1, 2, 1, 1];
+    let moving = Plan { shards, rotations: 3, hand_over: Some(HandOver::FaultsMove), ..small };
+    for (handing_over, turned) in [(growing, 0), (restored, 0), (moving, 1)] {
         let first = run(handing_over.clone(), false);
         assert_eq!(first.violation, None);
+        let count = |kind| first.counts.get(kind).copied().unwrap_or_default();
         for kind in ["stated", "joined", "handed over"] {
-            assert!(first.counts.contains_key(kind), "{:?}", first.counts);
+            assert!(count(kind) > 0, "{:?}", first.counts);
         }
+        // One that was faulty from the beginning comes back, too.
+        assert_eq!((count("turned"), count("honest again")), (turned, 2 * turned));
         assert_eq!(run(handing_over, false), first);
     }
 }
@@ -106,6 +114,19 @@ fn a_plan_is_the_same_for_the_same_seed_and_never_has_too_many_byzantine_authori
         assert_eq!(plan, Plan::of(seed));
         let missing = plan.byzantine.len() + usize::from(plan.is_restored);
         assert!(missing <= (plan.authorities() - 1) / 3, "{plan:?}");
+        let mut faulty = BTreeSet::new();
+        for (kind, epoch) in plan.hand_over.into_iter().flat_map(|kind| (0..=plan.rotations).map(move |at| (kind, at)))
+        {
+            let of_epoch = plan.faulty(kind, epoch);
+            assert!(of_epoch.len() <= (plan.seats(kind, epoch).len() - 1) / 3, "epoch {epoch} of {plan:?}");
+            faulty.extend(of_epoch.into_keys());
+        }
+        let moves = plan.hand_over == Some(HandOver::FaultsMove);
+        assert_eq!(
+            faulty.len(),
+            if moves { 3 } else { plan.hand_over.map_or(0, |_| plan.byzantine.len()) },
+            "{plan:?}"
+        );
         assert!(plan.smaller().iter().all(|smaller| *smaller != plan));
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);

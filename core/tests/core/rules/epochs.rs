@@ -4,10 +4,10 @@
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{Closing, Inheritance, ReportedEntry};
 use fastpay_core::{
-    Amount, Asset, Certificate, Deposit, Digest, Epoch, Installation, PrimaryView, TransactionIndex, TransferOrder,
-    VerifiedVote,
+    Amount, Asset, Certificate, Deposit, Digest, Epoch, EpochEnd, Installation, Moment, PrimaryView, Rejection,
+    TransactionIndex, TransferOrder, VerifiedVote,
 };
-use fastpay_testkit::{Outcome, TestAccount, TestAuthority, TestCommittee, payment};
+use fastpay_testkit::{Outcome, TestAccount, TestAuthority, TestAuthorityError, TestCommittee, payment};
 
 /// The vote of the member at `index`, checked.
 fn checked(committee: &TestCommittee, vote: fastpay_core::Vote, order: &TransferOrder) -> VerifiedVote {
@@ -95,4 +95,45 @@ fn keys_out_at_one_member_and_later_at_another_allow_one_certificate_if_the_firs
         assert!(rekeyed.order(&other).is_err(), "without {left_out}");
         rekeyed.order(&one).unwrap();
     }
+}
+
+/// An authority that was honest counts as faulty in each epoch whose keys it still has when it turns, or when they are
+/// stolen, until certificates of that epoch count no longer by themselves. That all have joined the next epoch does not help:
+/// the second certificate is of the first one.
+#[test]
+fn keys_out_at_another_member_after_the_hand_over_allow_two_certificates_while_the_epoch_counts() {
+    const WINDOW: u64 = 100;
+    const EXECUTED_UNTIL: u64 = 1_000;
+    let first = TestCommittee::new(4);
+    let mut nodes = TestAuthority::all(&first, &[1]);
+    let owner = TestAccount::ed25519(0);
+    let deposit =
+        Deposit { index: TransactionIndex(1), recipient: owner.id(), asset: Asset::ETHER, amount: Amount(100) };
+    nodes.iter_mut().for_each(|node| node.deposit(&deposit).unwrap());
+    let order = |amount| owner.sign(&first.domain, payment(owner.id(), TestAccount::ed25519(1).id(), amount, 0));
+    let (one, other) = (order(1), order(2));
+
+    // Epoch 0: the keys of member 0 are out. The other members vote for one order or the other.
+    let mut votes = vec![checked(&first, first.vote(0, &one), &one)];
+    votes.extend([1, 2].map(|at: usize| checked(&first, nodes[at].order(&one).unwrap(), &one)));
+    let certified = Certificate::from_votes(&first.verified(&one), &first.committee, &votes).unwrap();
+    let honest = checked(&first, nodes[3].order(&other).unwrap(), &other);
+
+    let (next, end) = (first.rotated(), EpochEnd::new(EXECUTED_UNTIL + WINDOW, WINDOW));
+    nodes.iter_mut().enumerate().for_each(|(at, node)| node.rotate_until(&next, at, end));
+    // Epoch 1: the old keys of member 1 are out, too.
+    let mut votes = vec![honest];
+    votes.extend([0, 1].map(|at: usize| checked(&first, first.vote(at, &other), &other)));
+    let second = Certificate::from_votes(&first.verified(&other), &first.committee, &votes).unwrap();
+    assert_ne!(certified.digest(), second.digest(), "two certificates for one number");
+
+    let mut confirm = |node: usize, now: u64, certificate: &Certificate| {
+        nodes[node].moment = Some(Moment { now, followed: now, unlock_window: WINDOW });
+        nodes[node].confirm(certificate)
+    };
+    let (certified, second) = (certified.into_certificate(), second.into_certificate());
+    let unattested = Err(TestAuthorityError::Rejection(Rejection::Unattested { epoch: Epoch(0) }));
+    assert_eq!(confirm(3, EXECUTED_UNTIL + WINDOW, &second), unattested, "old keys are worth nothing any more");
+    assert_eq!(confirm(3, EXECUTED_UNTIL - 1, &second), Ok(Outcome::Committed));
+    assert_eq!(confirm(2, EXECUTED_UNTIL - 1, &certified), Ok(Outcome::Committed));
 }

@@ -66,7 +66,7 @@ async fn the_committee_is_read_as_it_was_deployed() {
 async fn every_lie_about_logs_stops_the_reader_if_another_node_is_honest() {
     // Before the three deposits there is the event of the deployment, which has no index and credits nobody.
     for position in 1..4 {
-        for lie in LogLie::all(position) {
+        for lie in LogLie::all(position).into_iter().chain([LogLie::Foreign(position)]) {
             let scene = with_deposits();
             scene.nodes[1].behave(|behaviour| behaviour.lies = vec![lie]);
             let found = alarm(read(&scene, &scene.nodes).await);

@@ -115,7 +115,8 @@ impl World {
             2 if has_followed => self.operators[operator].signs_in = epoch,
             3 => {
                 let Some(member) = member else { return };
-                let is_faulty = self.terms[self.terms.len() - 2].faulty.contains(&member);
+                let term = &self.terms[self.terms.len() - 2];
+                let is_faulty = term.faulty.contains(&member) || term.late.contains(&member);
                 let has_closed = self.operators[operator].shard.ledger().tenure.closed() >= Some(closed);
                 if (is_faulty || has_closed) && !published.contains_key(&member) {
                     let lies = is_faulty && self.chance(80);

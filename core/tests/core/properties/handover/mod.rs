@@ -47,6 +47,7 @@ fn handing_over_in_whatever_order() {
         ("claims not borne out", sum(|tally| tally.unproven)),
         ("votes refused after closing", sum(|tally| tally.refused_after_closing)),
         ("other sizes", sum(|tally| tally.resized)),
+        ("turned with the same keys", sum(|tally| tally.turned)),
         ("attested", sum(|tally| tally.attested)),
         ("forged", sum(|tally| tally.forged)),
     ];

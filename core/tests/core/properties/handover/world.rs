@@ -1,16 +1,16 @@
 //! Operators whose committees follow each other, owners who sign two orders for a number, and members that vote for
 //! everything. Nothing happens but what a step says; chance comes from the run's seed alone.
 //!
-//! In each epoch at most f members are faulty. A faulty member votes for everything and lies in its Closing. Its operator
-//! is malicious; or its keys are out, and its folder is honest and comes back with new keys; or it loses its folder, and
-//! comes back with an older copy, or with an empty one.
-//! Who was honest in an epoch closes it honestly before it turns.
+//! In each epoch at most f members are faulty, other ones than before. A faulty member votes for everything and lies in its
+//! Closing. Its operator is malicious; or its keys are out, and its folder is honest and comes back with new keys; or it
+//! loses its folder, and comes back with an older copy, or with an empty one. A member that was honest may turn with the keys
+//! that it had: then it votes for everything in the earlier epochs, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Deposit, Digest, Epoch, Rejection, TransactionIndex, TransferOrder, VerifiedCertificate,
-    VerifiedOrder,
+    AccountId, Amount, Asset, Authority, Deposit, Digest, Epoch, Rejection, TransactionIndex, TransferOrder,
+    VerifiedCertificate, VerifiedOrder,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, authority_keys, payment, test_domain};
 use rand::prelude::*;
@@ -38,6 +38,8 @@ pub struct Tally {
     pub unproven: usize,
     pub refused_after_closing: usize,
     pub resized: usize,
+    /// Members that were honest and turned, with the keys that they had.
+    pub turned: usize,
     /// Executed because members of the current epoch attest it.
     pub attested: usize,
     /// Certificates that retired keys made, and that were refused.
@@ -55,6 +57,9 @@ pub struct Term {
     pub operators: Vec<usize>,
     /// Members that vote for everything.
     pub faulty: BTreeSet<usize>,
+    /// Members that were honest in the epoch, and vote for everything in it later: they are faulty in a later epoch, in which
+    /// they have the same keys. With the faulty ones they are f at most.
+    pub late: BTreeSet<usize>,
 }
 
 pub struct Signed {
@@ -162,8 +167,45 @@ impl World {
         let operators: Vec<_> = behind.collect();
         let mut members: Vec<_> = (0..operators.len()).collect();
         members.shuffle(&mut self.rng);
-        let faulty = members.into_iter().take(committee.committee.faults_tolerated()).collect();
-        self.terms.push(Term { committee, operators, faulty });
+        // Those who were honest turn first, if they may.
+        members.sort_by_key(|member| self.honest_before(committee.keys[*member].public()).is_empty());
+        // Often f at once. Where fewer are, others may turn later.
+        let at_most = committee.committee.faults_tolerated();
+        let count = if self.chance(50) { at_most } else { self.rng.random_range(0..=at_most) };
+        let mut faulty = BTreeSet::new();
+        for member in members {
+            if faulty.len() < count && self.may_turn(committee.keys[member].public()) {
+                self.turns(committee.keys[member].public());
+                faulty.insert(member);
+            }
+        }
+        self.terms.push(Term { committee, operators, faulty, late: BTreeSet::new() });
+    }
+
+    /// The members with these keys in earlier epochs, each with the epoch, in which they were honest.
+    fn honest_before(&self, keys: Authority) -> Vec<(usize, usize)> {
+        let member = |(epoch, term): (usize, &Term)| {
+            let member = term.committee.keys.iter().position(|one| one.public() == keys)?;
+            let was_honest = !term.faulty.contains(&member) && !term.late.contains(&member);
+            was_honest.then_some((epoch, member))
+        };
+        self.terms.iter().enumerate().filter_map(member).collect()
+    }
+
+    /// Whether a member may be faulty: no earlier committee then has more than f that are, at once or later. Certificates of
+    /// all of them count still.
+    fn may_turn(&self, keys: Authority) -> bool {
+        self.honest_before(keys).into_iter().all(|(epoch, _)| {
+            let term = &self.terms[epoch];
+            term.faulty.len() + term.late.len() < term.committee.committee.faults_tolerated()
+        })
+    }
+
+    fn turns(&mut self, keys: Authority) {
+        for (epoch, member) in self.honest_before(keys) {
+            self.terms[epoch].late.insert(member);
+            self.tally.turned += 1;
+        }
     }
 
     pub fn steps(&mut self) {
@@ -289,7 +331,7 @@ impl World {
         let signed = &self.orders[order];
         for (epoch, term) in self.terms.iter().enumerate() {
             let voted = signed.votes.get(&(epoch as u64)).into_iter().flatten().copied();
-            let members: BTreeSet<usize> = voted.chain(term.faulty.iter().copied()).collect();
+            let members: BTreeSet<usize> = voted.chain(term.faulty.union(&term.late).copied()).collect();
             let quorum = term.committee.committee.quorum();
             if members.len() < quorum {
                 continue;
