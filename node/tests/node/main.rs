@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod alarm;
+mod announced_cuts;
 mod announcements;
 mod archive_room;
 mod archive_store;

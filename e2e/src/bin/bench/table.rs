@@ -185,8 +185,11 @@ fn checkpoints(found: &Checkpoints) {
     println!("\na checkpoint of {orders} orders among {accounts} accounts, whose state has {state_bytes} bytes");
     for (what, cost) in [
         ("propose", found.propose),
+        ("of it until the cut is announced", found.announce),
         ("sign the own proposal", found.sign_own),
         ("sign", found.sign),
+        ("compute what is announced", found.prepare),
+        ("sign what was announced", found.sign_prepared),
         ("certify", found.certify),
         ("index", found.index),
         ("rebase", found.rebase),

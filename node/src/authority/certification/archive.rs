@@ -6,6 +6,7 @@
 //!  0000000001.state   ─┼─ replaced until they are certified  by `sign`, once the       last, by `certify` and
 //!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
+//! The cut comes last; a leader writes it once before, without roots, to announce it.
 //! `0000000001.index` finds accounts in the segment (`index`); it may be removed. `0000000001.stored.json` is the
 //! certificate of a number that is in the store alone (`past`); it may be removed. `0000000001.skipped.json` is that of
 //! a number whose files are still to be fetched (`skipped`). `chain.json` remembers up to which block the contract's
@@ -25,7 +26,7 @@ use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, Segment, SegmentError,
     StateSummary,
 };
-use fastpay_core::{AccountId, Committees, Epoch, SequenceNumber};
+use fastpay_core::{AccountId, Committees, Digest, Epoch, SequenceNumber, TransactionIndex};
 use fastpay_program::files;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -179,7 +180,7 @@ pub(super) fn wrong(path: &Path, defect: Defect) -> ArchiveError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProposedCut {
-    /// The checkpoint that the proposer computed.
+    /// The checkpoint that the proposer computed. While it computes, the cut is announced: its three roots are zero.
     #[serde(with = "CheckpointFields")]
     pub checkpoint: Checkpoint,
     /// The next number of each account that takes one after the cut before.
@@ -194,6 +195,17 @@ struct WholeCut {
 }
 
 impl ProposedCut {
+    /// A cut after `base` that is chosen, and whose checkpoint is still to be computed.
+    pub(super) fn announced(
+        (epoch, previous, base): (Epoch, Digest, &Checkpoint),
+        up_to: TransactionIndex,
+        changed: BTreeMap<AccountId, SequenceNumber>,
+    ) -> Self {
+        let (number, root) = (base.number.saturating_add(1), Digest::ZERO);
+        let checkpoint = Checkpoint { epoch, number, previous, up_to, cut: root, state: root, segment: root };
+        Self { checkpoint, changed }
+    }
+
     fn of(computed: &Computed) -> Self {
         Self { checkpoint: computed.checkpoint, changed: computed.segment.next(computed.part.rows().cut()) }
     }
@@ -359,23 +371,32 @@ impl Archive {
     /// Writes a proposal that is built on `base`, which may replace an earlier one. The cut comes last.
     pub(super) fn write(&self, base: &Base, computed: &Computed) -> Result<PathBuf, ArchiveError> {
         let Computed { checkpoint, segment, part, .. } = computed;
-        let replace = |path: PathBuf, write: &dyn Fn(&mut dyn io::Write) -> io::Result<()>| {
-            let left = self.room()?;
-            let written = files::replace_with(&path, |inner| match left {
-                Some(left) => write(&mut Limited { inner, left }),
-                None => write(inner),
-            });
-            match written {
-                // About: how long the file would be is not known.
-                Err(error) if left.is_some() && error.kind() == io::ErrorKind::StorageFull => Err(self.no_room(1)),
-                Err(error) => Err(ArchiveError::Io { path, error }),
-                Ok(()) => Ok(path),
-            }
-        };
-        replace(self.segment_path(checkpoint.number), &|mut file| segment.write(&mut file))?;
-        replace(self.state_path(checkpoint.number), &|mut file| part.write(&mut base.open()?, &mut file))?;
-        let cut = ProposedCut::of(computed);
-        replace(self.cut_path(checkpoint.number), &|file| Ok(serde_json::to_writer(file, &cut)?))
+        self.replace(self.segment_path(checkpoint.number), &|mut file| segment.write(&mut file))?;
+        self.replace(self.state_path(checkpoint.number), &|mut file| part.write(&mut base.open()?, &mut file))?;
+        self.write_cut(&ProposedCut::of(computed))
+    }
+
+    /// Writes the cut of a proposal, or announces it.
+    pub(super) fn write_cut(&self, cut: &ProposedCut) -> Result<PathBuf, ArchiveError> {
+        self.replace(self.cut_path(cut.checkpoint.number), &|file| Ok(serde_json::to_writer(file, cut)?))
+    }
+
+    fn replace(
+        &self,
+        path: PathBuf,
+        write: &dyn Fn(&mut dyn io::Write) -> io::Result<()>,
+    ) -> Result<PathBuf, ArchiveError> {
+        let left = self.room()?;
+        let written = files::replace_with(&path, |inner| match left {
+            Some(left) => write(&mut Limited { inner, left }),
+            None => write(inner),
+        });
+        match written {
+            // About: how long the file would be is not known.
+            Err(error) if left.is_some() && error.kind() == io::ErrorKind::StorageFull => Err(self.no_room(1)),
+            Err(error) => Err(ArchiveError::Io { path, error }),
+            Ok(()) => Ok(path),
+        }
     }
 
     /// Makes the newest number a proposal again, so that another checkpoint can take its place. A vote for the number

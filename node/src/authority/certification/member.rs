@@ -5,6 +5,7 @@
 //!                             its vote for the number after ─► a quorum for the own proposal ─► certify
 //!                             the leader's vote ─► its cut ─► sign
 //!  the leader, once it is due ─► propose ─► sign
+//!                 └─ announces its cut, and the others compute it meanwhile (`prepare`)
 //! ```
 //! Peers are asked and send nothing by themselves; what one says counts once it is checked. What this authority says is
 //! served from its archive alone (`network`), so it is on disk before. The **leader** of a number is the member whose
@@ -15,6 +16,7 @@
 //! |---|---|
 //! | the leader does not answer | after three rounds the next member leads, and signs the old cut or proposes its own |
 //! | the leader shows no cut, or one that cannot be signed | the next member leads after an hour |
+//! | it announces another cut than it proposes | what it proposes is computed, as if it had announced nothing |
 //! | this authority has not executed the cut | it fetches what it lacks from a member that signed |
 //! | the chain is not as far, or a failure | nothing is signed; it tries again, at longer and longer intervals |
 //! | a peer lies, stalls, or sends too much | it is left alone, longer each time; the next one is asked |
@@ -29,6 +31,8 @@
 //! checkpoint takes, they follow each other as fast as they are computed.
 //!
 //! All of it runs on one thread with the lowest priority, which ends at the next wait after the word to stop.
+
+mod prepare;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +126,8 @@ pub struct Member {
     began: Began,
     rest: Option<Rest>,
     replaced: Replaced,
+    /// The newest number, and its leader, of which an announced cut was read.
+    prepared: Option<(u64, Option<AuthorityName>)>,
     pace: Pace,
     lag: Lag,
     memory: Memory,
@@ -162,6 +168,7 @@ impl Member {
             began,
             rest,
             replaced,
+            prepared: None,
             pace,
             lag,
             memory: Memory::default(),
@@ -249,7 +256,7 @@ impl Member {
     /// How far the archive and this authority's vote are.
     fn reached(&self) -> Reached {
         let newest = self.archive.newest_number().unwrap_or_default();
-        (newest, self.archive.vote(newest.saturating_add(1)).map(|vote| vote.checkpoint))
+        (newest, self.archive.vote(newest.saturating_add(1)).map(|vote| vote.checkpoint), self.prepared)
     }
 
     /// Indexes the newest number, so that no client waits for that.
@@ -317,12 +324,18 @@ impl Member {
         let leads = lead == Lead::Own;
         let result = match proposal(&shown, committee, lead, own.as_ref()) {
             Some((place, vote)) => {
-                let orders = u64::try_from(self.settings.orders_max).unwrap_or(u64::MAX);
-                let bytes_max = orders.saturating_mul(ACCOUNT_BYTES_MAX).saturating_add(CUT_BYTES_MIN);
-                let Some(cut) = peers.cut((place, vote), &self.domain, bytes_max).await else { return Ok(()) };
+                let made = self.made(vote);
+                let is_other = made.is_none() && self.prepared == Some((number, leader));
+                let cut = match made {
+                    Some(cut) => cut,
+                    None => match peers.cut((place, vote), &self.domain, self.cut_bytes_max()).await {
+                        Some(cut) => cut,
+                        None => return Ok(()),
+                    },
+                };
                 let signed = self.sign(&cut, voter_status).await;
                 match &signed {
-                    Ok(()) if own.is_some() => self.replaced.note((number, leader)),
+                    Ok(()) if own.is_some() || is_other => self.replaced.note((number, leader)),
                     Err(CheckpointError::NotExecuted { lacking, .. }) => {
                         peers.fetch(place, &self.own, lacking.clone()).await;
                     }
@@ -330,8 +343,13 @@ impl Member {
                 }
                 signed
             }
-            None if leads && own.is_none() && turn.is_due(now_ms) => self.propose(voter_status).await,
-            None => return Ok(()),
+            None if leads && own.is_none() && turn.is_due(now_ms) => self.propose(number, voter_status).await,
+            None => {
+                if let (Lead::Other(name), None) = (lead, &own) {
+                    self.prepare(peers, (number, name), voter_status).await;
+                }
+                return Ok(());
+            }
         };
         self.rested(result, (number, leader))
     }
@@ -358,7 +376,9 @@ impl Member {
         Ok(())
     }
 
-    async fn propose(&mut self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+    async fn propose(&mut self, number: u64, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        // One of an epoch that has ended.
+        self.archive.drop_vote(number)?;
         let (inputs, memory) = self.inputs();
         let proposal = propose(inputs, memory, &mut log).await?;
         tracing::info!(number = proposal.number, entries = proposal.entries, "proposed a checkpoint");
@@ -516,7 +536,6 @@ impl Member {
         result: Result<T, CheckpointError>,
         of: (u64, Option<AuthorityName>),
     ) -> Result<T, CheckpointError> {
-        let times = &self.settings.times;
         match &result {
             Ok(_) => self.room_needed = 0,
             Err(CheckpointError::Archive(ArchiveError::NoRoom { .. })) => {
@@ -526,12 +545,16 @@ impl Member {
             }
             Err(_) => {}
         }
-        self.rest = result.is_err().then(|| {
-            let wait = self.rest.filter(|rest| rest.of == of).map_or(times.poll, |rest| rest.wait.saturating_mul(2));
-            let wait = wait.min(times.takeover);
-            Rest { of, until: Instant::now() + wait, wait }
-        });
+        let wait = self.wait_after(of);
+        self.rest = result.is_err().then(|| Rest { of, until: Instant::now() + wait, wait });
         result
+    }
+
+    /// How long the same is not tried again if it fails now.
+    fn wait_after(&self, of: (u64, Option<AuthorityName>)) -> Duration {
+        let times = &self.settings.times;
+        let wait = self.rest.filter(|rest| rest.of == of).map_or(times.poll, |rest| rest.wait.saturating_mul(2));
+        wait.min(times.takeover)
     }
 }
 

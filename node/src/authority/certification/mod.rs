@@ -89,7 +89,7 @@ pub(crate) use lag::Lag;
 pub use memory::Memory;
 pub use propose::{Proposal, propose};
 pub use rebuild::NoBase;
-pub use sign::{Signed, Signer, sign};
+pub use sign::{Signed, Signer, prepare, sign};
 pub use store::{Store, StoreError};
 pub use uploads::Uploads;
 pub use verify::{Report, verify};

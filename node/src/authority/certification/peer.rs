@@ -168,6 +168,11 @@ impl Peer {
         self.rounds_without = if answered { 0 } else { self.rounds_without.saturating_add(1) };
     }
 
+    /// Whether it has answered in this round.
+    pub fn has_answered(&self) -> bool {
+        self.rounds_without == 0
+    }
+
     /// Whether it has not answered for some rounds.
     pub fn is_silent(&self) -> bool {
         self.rounds_without >= SILENT_ROUNDS

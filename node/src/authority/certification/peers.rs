@@ -100,6 +100,19 @@ impl Peers {
         None
     }
 
+    /// The cut that the peer of a name announces or proposes for a number, if it comes within `limit`. One that has not
+    /// answered in this round is not asked.
+    pub async fn announced(
+        &self,
+        (number, name): (u64, AuthorityName),
+        bytes_max: u64,
+        limit: Duration,
+    ) -> Result<Option<ProposedCut>, PeerFailure> {
+        let found = self.all.iter().find(|peer| peer.name() == name && peer.has_answered());
+        let Some(peer) = found else { return Ok(None) };
+        timeout(limit, peer.cut(number, bytes_max)).await.unwrap_or(Err(PeerFailure::Slow(limit)))
+    }
+
     /// Fetches what this authority has not executed, from a peer whose vote says that it has.
     pub async fn fetch(&mut self, place: usize, own: &OwnShards, lacking: Vec<(AccountId, SequenceNumber)>) {
         let Some(peer) = self.get(place) else { return };

@@ -1,4 +1,4 @@
-//! Chooses the next cut, computes its checkpoint, and writes both into the archive.
+//! Chooses the next cut, announces it, computes its checkpoint, and writes that into the archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fastpay_core::checkpoint::Segment;
 use fastpay_core::{AccountId, Digest, Epoch};
 
-use super::archive::Archive;
+use super::archive::{Archive, ProposedCut};
 use super::compute::{check_events, compute, follow_events};
 use super::cut::Candidates;
 use super::journals::Journals;
@@ -32,6 +32,7 @@ pub struct Proposal {
 }
 
 /// Proposes the checkpoint after the newest certified one of the archive. A proposal that was not certified is replaced.
+/// The cut is in the archive, where peers read it, before its checkpoint is computed.
 ///
 /// # Errors
 /// See [`CheckpointError`].
@@ -39,8 +40,8 @@ pub async fn propose(inputs: Inputs<'_>, memory: &mut Memory, told: Progress<'_>
     let Inputs { config, archive, orders_max, .. } = inputs;
     let archive = Archive::create(archive)?.beside(config);
     let deployment = deployment::load(config).await?;
-    let domain = deployment.domain();
-    let base = archive.newest(memory, &domain, &deployment.committees()?)?;
+    let (domain, committees) = (deployment.domain(), deployment.committees()?);
+    let base = archive.newest(memory, &domain, &committees)?;
     // Before the chain: it is read as far as the shards have applied it.
     let journals = memory.skip_included(Journals::open(&config.data)?, &archive, &domain);
     let number = base.checkpoint.number;
@@ -74,6 +75,10 @@ pub async fn propose(inputs: Inputs<'_>, memory: &mut Memory, told: Progress<'_>
         return Err(CheckpointError::Nothing(number));
     }
     let beyond = executed.beyond(&next, &behind);
+    // The others compute it at the same time.
+    let of = (committees.current().epoch(), domain.checkpoint_digest(&base.checkpoint), &base.checkpoint);
+    archive.write_cut(&ProposedCut::announced(of, up_to, next))?;
+    told("announced the cut".into());
     let computed = compute(&base, part, Segment::sorted(events, entries), &domain, told)?;
     let (checkpoint, entries) = (computed.checkpoint, computed.segment.entries.len() as u64);
     let cut = archive.write(&base, &computed)?;

@@ -12,8 +12,9 @@ const QUICK_ROUNDS: u32 = 60;
 /// And each of them at least so long.
 const QUICK_MIN: Duration = Duration::from_millis(100);
 
-/// What rounds bring: the newest certified number, and the own vote for the next one.
-pub(super) type Reached = (u64, Option<Digest>);
+/// What rounds bring: the newest certified number, the own vote for the next one, and an announcement for one, with the
+/// leader that made it.
+pub(super) type Reached = (u64, Option<Digest>, Option<(u64, Option<AuthorityName>)>);
 
 /// How long rounds are apart. After one that brought something the others' answer is awaited, and another checkpoint may
 /// be due at once, so rounds are quick for as long as they are apart otherwise.
@@ -86,20 +87,22 @@ mod tests {
     async fn rounds_follow_each_other_quickly_for_a_minute_after_one_that_brought_something() {
         let (minute, second) = (Duration::from_secs(60), Duration::from_secs(1));
         let (mut pace, vote) = (Pace::default(), Some(Digest::repeat_byte(1)));
-        assert_eq!(pace.pause((7, None), minute), minute, "what was there before is nothing new");
-        assert_eq!(pace.pause((7, None), minute), minute);
-        assert_eq!(pace.pause((7, vote), minute), second);
+        assert_eq!(pace.pause((7, None, None), minute), minute, "what was there before is nothing new");
+        assert_eq!(pace.pause((7, None, None), minute), minute);
+        assert_eq!(pace.pause((7, vote, None), minute), second);
         tokio::time::advance(minute - second).await;
-        assert_eq!(pace.pause((7, vote), minute), second);
+        assert_eq!(pace.pause((7, vote, None), minute), second);
         tokio::time::advance(second).await;
-        assert_eq!(pace.pause((7, vote), minute), minute);
-        assert_eq!(pace.pause((8, None), minute), second);
+        assert_eq!(pace.pause((7, vote, None), minute), minute);
+        assert_eq!(pace.pause((8, None, None), minute), second);
+        tokio::time::advance(minute).await;
+        assert_eq!(pace.pause((8, None, Some((9, None))), minute), second);
         let (mut short, poll) = (Pace::default(), QUICK_MIN / 2);
-        short.pause((1, None), poll);
-        assert_eq!(short.pause((2, None), poll), poll, "never longer than usual");
+        short.pause((1, None, None), poll);
+        assert_eq!(short.pause((2, None, None), poll), poll, "never longer than usual");
         let mut fast = Pace::default();
-        fast.pause((1, None), second);
-        assert_eq!(fast.pause((2, None), second), QUICK_MIN);
+        fast.pause((1, None, None), second);
+        assert_eq!(fast.pause((2, None, None), second), QUICK_MIN);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Signs a proposed cut, after this authority has computed it itself.
+//! Signs a proposed cut, after this authority has computed it itself: then, or once it was announced.
 
 use std::collections::BTreeMap;
 
-use fastpay_core::checkpoint::{CheckpointMismatch, PrimaryEvent, Segment};
+use fastpay_core::checkpoint::{Checkpoint, CheckpointMismatch, PrimaryEvent, Segment};
 use fastpay_core::{AccountId, AuthorityKeys, Committees, Domain, Epoch, SequenceNumber, TransactionIndex};
 use fastpay_rpc::json::Hex;
 
@@ -31,20 +31,72 @@ pub type Signer<'a> = (Epoch, &'a [AuthorityKeys]);
 
 /// Computes a cut from this authority's own journals and Ethereum nodes, writes segment, state and cut into the archive,
 /// signs with the one of `keys` that is a member's, and writes the vote. It may replace a proposal that this authority
-/// signed before: several correct cuts may be signed. What this process proposed itself is not computed again.
+/// signed before: several correct cuts may be signed. What this process has computed is not computed again.
 ///
 /// # Errors
 /// See [`CheckpointError`]; nothing is signed then.
 pub async fn sign(
     inputs: Inputs<'_>,
-    (followed, keys): Signer<'_>,
+    signer: Signer<'_>,
     proposed: &ProposedCut,
     memory: &mut Memory,
     told: Progress<'_>,
 ) -> Result<Signed, CheckpointError> {
+    let (keys, next) = begin(inputs, signer, &proposed.checkpoint, told).await?;
+    let (checkpoint, domain) = (proposed.checkpoint, next.domain);
+    let made = memory.made(&next.archive, checkpoint.number).filter(|made| made.checkpoint == checkpoint);
+    let beyond = match made {
+        Some(made) => made.beyond,
+        None => make(inputs, &next, proposed, Some(&checkpoint), memory, told)?,
+    };
+    let vote = checkpoint.sign(keys, &domain);
+    let (number, epoch, checkpoint) = (checkpoint.number, checkpoint.epoch, domain.checkpoint_digest(&checkpoint));
+    let (authority, signature) = (vote.authority, Hex(vote.signature.0));
+    let vote = CheckpointVoteFile { number, checkpoint, epoch, authority, signature };
+    next.archive.write_vote(&vote)?;
+    Ok(Signed { vote, beyond })
+}
+
+/// Computes a cut that is announced as [`sign`] computes a proposal, and signs nothing: `memory` has it for [`sign`].
+/// A vote that this authority gave for the number is removed.
+///
+/// # Errors
+/// See [`CheckpointError`].
+pub async fn prepare(
+    inputs: Inputs<'_>,
+    signer: Signer<'_>,
+    announced: &ProposedCut,
+    memory: &mut Memory,
+    told: Progress<'_>,
+) -> Result<(), CheckpointError> {
+    let (_, next) = begin(inputs, signer, &announced.checkpoint, told).await?;
+    // The leader before may have announced the same.
+    let made = memory.made(&next.archive, announced.checkpoint.number);
+    if made.is_some_and(|made| made.checkpoint == announced.checkpoint) {
+        return Ok(());
+    }
+    make(inputs, &next, announced, None, memory, told).map(drop)
+}
+
+/// What the next checkpoint is computed from.
+struct Next {
+    archive: Archive,
+    domain: Domain,
+    committees: Committees,
+    /// The final ones after the newest certified checkpoint.
+    events: Vec<PrimaryEvent>,
+}
+
+/// Checks that a checkpoint can be the next one, and signed now. Returns the keys with which.
+async fn begin<'k>(
+    inputs: Inputs<'_>,
+    (followed, keys): Signer<'k>,
+    checkpoint: &Checkpoint,
+    told: Progress<'_>,
+) -> Result<(&'k AuthorityKeys, Next), CheckpointError> {
     let archive = Archive::create(inputs.archive)?.beside(inputs.config);
     let deployment = deployment::load(inputs.config).await?;
-    let (domain, committees, checkpoint) = (deployment.domain(), deployment.committees()?, proposed.checkpoint);
+    let (domain, committees) = (deployment.domain(), deployment.committees()?);
     let base = archive.tip(&committees)?;
     // What cannot be the next checkpoint is not computed.
     let is_next = base.number.checked_add(1) == Some(checkpoint.number);
@@ -67,31 +119,21 @@ pub async fn sign(
 
     let events = events::read(&deployment, base.up_to, inputs, told).await?;
     check_events(&base, &events, checkpoint.up_to)?;
-    let made = memory.made(&archive, checkpoint.number).filter(|made| made.checkpoint == checkpoint);
-    let beyond = match made {
-        Some(made) => made.beyond,
-        None => make(inputs, (&archive, &domain, &committees), events, proposed, memory, told)?,
-    };
-    let vote = checkpoint.sign(keys, &domain);
-    let (number, epoch, checkpoint) = (checkpoint.number, checkpoint.epoch, domain.checkpoint_digest(&checkpoint));
-    let (authority, signature) = (vote.authority, Hex(vote.signature.0));
-    let vote = CheckpointVoteFile { number, checkpoint, epoch, authority, signature };
-    archive.write_vote(&vote)?;
-    Ok(Signed { vote, beyond })
+    Ok((keys, Next { archive, domain, committees, events }))
 }
 
-/// Computes the proposed checkpoint and writes it into the archive. Returns how many numbers are executed here and not in
-/// the cut.
+/// Computes a cut and writes its checkpoint into the archive, unless it is another one than `expected`. Returns how
+/// many numbers are executed here and not in the cut.
 fn make(
     inputs: Inputs<'_>,
-    (archive, domain, committees): (&Archive, &Domain, &Committees),
-    mut events: Vec<PrimaryEvent>,
+    Next { archive, domain, committees, events }: &Next,
     ProposedCut { checkpoint: proposed, changed: cut }: &ProposedCut,
+    expected: Option<&Checkpoint>,
     memory: &mut Memory,
     told: Progress<'_>,
 ) -> Result<u64, CheckpointError> {
     let base = archive.newest(memory, domain, committees)?;
-    events.retain(|event| event.index <= proposed.up_to);
+    let events = events.iter().filter(|event| event.index <= proposed.up_to).cloned();
     let journals = memory.skip_included(Journals::open(&inputs.config.data)?, archive, domain);
     let executed = journals.executed(cut, told)?;
     let mut reached = executed.next.clone();
@@ -119,7 +161,9 @@ fn make(
     let segment = Segment::sorted(events, taken);
     let part = base.part(segment.accounts())?;
     let computed = compute(&base, part, segment, domain, told)?;
-    computed.checkpoint.check(proposed).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
+    if let Some(expected) = expected {
+        computed.checkpoint.check(expected).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
+    }
     // A kill leaves no vote beside a proposal that it is not for.
     archive.drop_vote(proposed.number)?;
     archive.write(&base, &computed)?;
