@@ -3,8 +3,12 @@
 use blstrs::{G1Affine, G2Affine};
 use fastpay_private_prover::MalformedPoint;
 use group::prime::PrimeCurveAffine;
+use group::{Curve, Group};
+use rand::rngs::{OsRng, StdRng};
+use rand::{Rng, SeedableRng};
 
 use super::outside;
+use crate::group::Point;
 use crate::{Flaw, Place, SecretName};
 
 /// A step's points: product, factor in G1, factor in G2, proof.
@@ -139,6 +143,26 @@ pub fn refuse_altered_contributions(
     let mut many = file.clone();
     many.records = vec![vec![]; 1021];
     assert_eq!(check(&many.join()), Err(Flaw::Full(1020)));
+}
+
+/// No bit of a file can be altered.
+pub fn refuse_altered_bits(bytes: &[u8], check: impl Fn(&[u8]) -> Result<(), Flaw>) {
+    let seed = std::env::var("SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
+    println!("SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for _ in 0..60 {
+        let (at, bit) = (random.gen_range(0..bytes.len()), random.gen_range(0..8));
+        let mut altered = bytes.to_vec();
+        altered[at] ^= 1 << bit;
+        assert!(check(&altered).is_err(), "bit {bit} of byte {at}");
+    }
+}
+
+/// Adds a point to the second of some, and subtracts it from the third: no sum over both changes.
+pub fn shift<P: Point>(points: &mut [P]) {
+    let by = P::Curve::random(OsRng);
+    points[1] = (by + points[1]).to_affine();
+    points[2] = (-by + points[2]).to_affine();
 }
 
 /// Bytes of a file with a point in the place of another, counted from the points' start.

@@ -11,7 +11,7 @@ use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
 use rand::rngs::OsRng;
 
-use super::alterations::{File, refuse_altered_contributions, with_point};
+use super::alterations::{File, refuse_altered_bits, refuse_altered_contributions, shift, with_point};
 use super::{Loose, NAMES, Other, SIZE, Toy, begun, entropy, keys, outside, powers, toy};
 use crate::{Constraints, Flaw, Keys, Part, Powers, SecretName};
 
@@ -115,6 +115,35 @@ fn each_altered_point_is_named() {
         start += count * size;
     }
     assert_eq!(start, altered.points.len());
+}
+
+#[test]
+fn no_bit_of_a_file_can_be_altered() {
+    let powers = powers(0);
+    refuse_altered_bits(&keys(&powers, 20).to_bytes(), |bytes| check(bytes, &powers));
+}
+
+#[test]
+fn two_false_points_do_not_make_up_for_each_other() {
+    let powers = powers(0);
+    let keys = keys(&powers, 20);
+    for part in [Part::A, Part::BG1, Part::BG2, Part::L, Part::H] {
+        let mut keys = keys.clone();
+        let points = &mut keys.points;
+        match part {
+            Part::A => shift(&mut points.a),
+            Part::BG1 => shift(&mut points.b_g1),
+            Part::BG2 => shift(&mut points.b_g2),
+            Part::L => shift(&mut points.l),
+            _ => shift(&mut points.h),
+        }
+        assert_eq!(keys.verify(&powers, &toy()), Err(Flaw::Value { part, index: 1 }));
+    }
+    // Of the inputs there are two.
+    let mut keys = keys.clone();
+    let by = G1Projective::random(OsRng);
+    keys.points.inputs = vec![(by + keys.points.inputs[0]).to_affine(), (-by + keys.points.inputs[1]).to_affine()];
+    assert_eq!(keys.verify(&powers, &toy()), Err(Flaw::Value { part: Part::Inputs, index: 0 }));
 }
 
 /// The last contributor states δ rightly, and divides one list by something else.

@@ -6,7 +6,7 @@ use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
 use rand::rngs::OsRng;
 
-use super::alterations::{File, refuse_altered_contributions, with_point};
+use super::alterations::{File, refuse_altered_bits, refuse_altered_contributions, shift, with_point};
 use super::{NAMES, SIZE, entropy, outside, powers};
 use crate::{Flaw, Part, Powers, SecretName};
 
@@ -89,6 +89,27 @@ fn each_altered_point_is_named() {
         }
     }
     assert_eq!(PARTS[4].1 + 192, powers.points.len());
+}
+
+#[test]
+fn no_bit_of_a_file_can_be_altered() {
+    refuse_altered_bits(&powers(0).to_bytes(), check);
+}
+
+#[test]
+fn two_false_points_do_not_make_up_for_each_other() {
+    let powers = powers(0);
+    for part in [Part::TauG1, Part::TauG2, Part::AlphaG1, Part::BetaG1] {
+        let mut powers = powers.clone();
+        // The second power is checked by itself, so the shifted ones are the third and fourth.
+        match part {
+            Part::TauG1 => shift(&mut powers.tau_g1[1..]),
+            Part::TauG2 => shift(&mut powers.tau_g2[1..]),
+            Part::AlphaG1 => shift(&mut powers.alpha_g1[1..]),
+            _ => shift(&mut powers.beta_g1[1..]),
+        }
+        assert_eq!(powers.verify(), Err(Flaw::Value { part, index: 2 }));
+    }
 }
 
 /// What is neutral everywhere would be accepted by equations between sums alone.

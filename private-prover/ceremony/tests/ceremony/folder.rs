@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use fastpay_ceremony::{CeremonyError, Constraints, Flaw, Folder, POWERS_SIZE, Phase};
+use fastpay_ceremony::{CeremonyError, Constraints, Flaw, Folder, POWERS_SIZE, Part, Phase};
 use fastpay_private_prover::{Shape, Statement};
 
 use super::silent;
@@ -141,6 +141,31 @@ fn a_flaw_is_told_with_its_file_and_changes_nothing() {
     refuse(folder.begin(Phase::Keys(four()), &silent), Flaw::CutOff);
     refuse(folder.finish(four(), &silent).map(drop), Flaw::CutOff);
     assert_eq!(powers(path.path()), cut);
+}
+
+/// Whoever passes the folder on altered a point into another one: no command goes on with it.
+#[test]
+fn no_command_goes_on_with_false_powers() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = Folder::new(path.path(), SIZE);
+    folder.begin(Phase::Powers, &silent).unwrap();
+    folder.contribute(Phase::Powers, "alice", b"", &silent).unwrap();
+    let mut bytes = powers(path.path());
+    // The last α·τ^i in the place of the first β·τ^i.
+    let beta = bytes.len() - 192 - 4 * 96;
+    bytes.copy_within(beta - 96..beta, beta);
+    fs::write(path.path().join("powers"), &bytes).unwrap();
+    let results = [
+        folder.verify(&silent).map(drop),
+        folder.contribute(Phase::Powers, "bob", b"", &silent).map(drop),
+        folder.begin(Phase::Keys(four()), &silent),
+        folder.finish(four(), &silent).map(drop),
+    ];
+    for result in results {
+        let expected = Flaw::Value { part: Part::BetaG1, index: 0 };
+        assert!(matches!(result, Err(CeremonyError::Flaw { flaw, .. }) if flaw == expected));
+    }
+    assert_eq!(powers(path.path()), bytes);
 }
 
 #[test]
