@@ -42,7 +42,7 @@ fn main() {
     let key = key.unwrap();
     println!("committee of {members}: {} constraints (goal for 4: at most 30,000)", recorded.constraints.len());
     println!("public inputs              {:8}", recorded.inputs - 1);
-    println!("keys, once                 {:8.1} s, {:.1} MB", setup / 1e3, key.size() as f64 / 1e6);
+    println!("keys, once                 {:8.1} s, {:.1} MB", setup / 1e3, key.to_bytes().len() as f64 / 1e6);
 
     let statement = || scene.statement(&Claim { public: public.clone(), witness: witness.clone() });
     println!(

@@ -32,8 +32,8 @@ pub use coin::{Coin, deposit_rho};
 pub use credential::{Credential, Limits};
 pub use field::{Asset, Domain, Fr, NotCanonical, field_from_bytes, field_from_hash, field_from_u128, field_to_bytes};
 pub use groth16::{
-    DEVELOPMENT_CHAIN, DevelopmentKeysRefused, FalseStatement, InvalidProof, MalformedProof, PROOF_BYTES, Proof,
-    ProvingKey, VerifyingKey,
+    DEVELOPMENT_CHAIN, DevelopmentKeysRefused, FalseStatement, InvalidProof, KeyError, MalformedPoint, MalformedProof,
+    PROOF_BYTES, Proof, ProvingKey, VerifyingKey, decode_point,
 };
 pub use history::history_after;
 pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status, notes_hash};

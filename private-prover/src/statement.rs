@@ -45,6 +45,12 @@ impl Shape {
     pub const fn signers(self) -> usize {
         self.signers
     }
+
+    /// The number of public inputs: the twelve of every transaction, and two for each member's key.
+    #[must_use]
+    pub const fn inputs(self) -> usize {
+        12 + 2 * self.members
+    }
 }
 
 /// A clause of the statement. Each has the name of its constraints, under which a circuit's refusal stands.

@@ -1,18 +1,27 @@
-//! Keys. So far there are development keys only: everybody can compute their trapdoor, and with it false proofs.
+//! Proving keys: of a ceremony, or for development. Everybody can compute the trapdoor of a development key, and with
+//! it false proofs.
+
+use std::sync::Arc;
 
 use bellperson::groth16::{Parameters, generate_random_parameters};
 use blstrs::Bls12;
+use group::UncompressedEncoding;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use super::verify::VerifyingKey;
+use super::key_error::KeyError;
+use super::points::decode_on_curve;
+use super::verifying_key::VerifyingKey;
 use crate::circuit::Statement;
 use crate::statement::Shape;
 
 /// The only chain that development keys are for: local networks.
 pub const DEVELOPMENT_CHAIN: u64 = 31337;
+
+/// What a proving key's bytes begin with.
+const FORMAT: &[u8; 16] = b"fastpay-proving1";
 
 /// Development keys were asked for on a chain where money is real.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -43,17 +52,85 @@ impl ProvingKey {
         Ok(Self { parameters, verifying, shape })
     }
 
+    /// The key that a ceremony ended with. The caller has verified its transcript.
+    ///
+    /// # Errors
+    /// [`KeyError::Length`] if the parameters are for another number of public inputs, and [`KeyError::NoCeremony`] if
+    /// no ceremony ends with them.
+    pub fn of_ceremony(shape: Shape, parameters: Parameters<Bls12>) -> Result<Self, KeyError> {
+        let verifying = VerifyingKey::of_ceremony(&parameters.vk, shape)?;
+        Ok(Self { parameters, verifying, shape })
+    }
+
     /// What its proofs are checked with.
     #[must_use]
     pub const fn verifying(&self) -> &VerifyingKey {
         &self.verifying
     }
 
-    /// The bytes that the key has in a file.
+    /// The bytes that the key has in a file: "fastpay-proving1", the verifying key, β and δ in G1, and then h, l, a, b
+    /// in G1 and b in G2, each after its number of points in 4 big-endian bytes.
     #[must_use]
-    pub fn size(&self) -> usize {
-        let mut bytes = vec![];
-        self.parameters.write(&mut bytes).expect("a vector takes all bytes");
-        bytes.len()
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Parameters { vk, h, l, a, b_g1, b_g2 } = &self.parameters;
+        let mut bytes = FORMAT.to_vec();
+        bytes.extend_from_slice(self.verifying.to_bytes());
+        bytes.extend(vk.beta_g1.to_uncompressed());
+        bytes.extend(vk.delta_g1.to_uncompressed());
+        for points in [h, l, a, b_g1] {
+            write_points(&mut bytes, points);
+        }
+        write_points(&mut bytes, b_g2);
+        bytes
     }
+
+    /// The key of a file, for a deployment on this chain. `hash` is the SHA-256 hash that the committee certified: an
+    /// altered key can make a proof tell its witness.
+    ///
+    /// # Errors
+    /// [`KeyError`]
+    pub fn from_bytes(bytes: &[u8], hash: &[u8; 32], chain: u64) -> Result<Self, KeyError> {
+        if Sha256::digest(bytes)[..] != hash[..] {
+            return Err(KeyError::Hash);
+        }
+        let rest = bytes.strip_prefix(FORMAT).ok_or(KeyError::Format)?;
+        let members = rest.get(1).ok_or(KeyError::Length)?;
+        let shape = Shape::of_committee(usize::from(*members))?;
+        let (verifying, mut rest) = rest.split_at_checked(VerifyingKey::size(shape)).ok_or(KeyError::Length)?;
+        let mut vk = super::verifying_key::decode(verifying)?.2;
+        let verifying = VerifyingKey::from_bytes(verifying, chain)?;
+        [vk.beta_g1, vk.delta_g1] = [read_point(&mut rest)?, read_point(&mut rest)?];
+        let parameters = Parameters {
+            vk,
+            h: Arc::new(read_points(&mut rest)?),
+            l: Arc::new(read_points(&mut rest)?),
+            a: Arc::new(read_points(&mut rest)?),
+            b_g1: Arc::new(read_points(&mut rest)?),
+            b_g2: Arc::new(read_points(&mut rest)?),
+        };
+        if !rest.is_empty() {
+            return Err(KeyError::Length);
+        }
+        Ok(Self { parameters, verifying, shape })
+    }
+}
+
+fn write_points<P: UncompressedEncoding>(bytes: &mut Vec<u8>, points: &[P]) {
+    bytes.extend(u32::try_from(points.len()).expect("a circuit has fewer variables than 2^32").to_be_bytes());
+    for point in points {
+        bytes.extend_from_slice(point.to_uncompressed().as_ref());
+    }
+}
+
+fn read_point<P: UncompressedEncoding>(bytes: &mut &[u8]) -> Result<P, KeyError> {
+    let size = P::Uncompressed::default().as_ref().len();
+    let (point, rest) = bytes.split_at_checked(size).ok_or(KeyError::Length)?;
+    *bytes = rest;
+    Ok(decode_on_curve(point)?)
+}
+
+fn read_points<P: UncompressedEncoding>(bytes: &mut &[u8]) -> Result<Vec<P>, KeyError> {
+    let (count, rest) = bytes.split_first_chunk().ok_or(KeyError::Length)?;
+    *bytes = rest;
+    (0..u32::from_be_bytes(*count)).map(|_| read_point(bytes)).collect()
 }

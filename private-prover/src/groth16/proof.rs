@@ -1,14 +1,12 @@
 //! The bytes of a proof: three points, uncompressed.
 
 use blstrs::{G1Affine, G2Affine};
-use group::prime::PrimeCurveAffine;
 use thiserror::Error;
+
+use super::points::{MalformedPoint, decode_point};
 
 /// The bytes of a proof: 96, 192 and 96.
 pub const PROOF_BYTES: usize = 384;
-
-/// The bits of a point's first byte that say how it is encoded.
-const FLAGS: u8 = 0b1110_0000;
 
 /// A proof whose points are of the right groups. Whether it proves anything is another question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +27,15 @@ pub enum MalformedProof {
     Point,
 }
 
+impl From<MalformedPoint> for MalformedProof {
+    fn from(error: MalformedPoint) -> Self {
+        match error {
+            MalformedPoint::Flags => Self::Flags,
+            MalformedPoint::Length | MalformedPoint::Curve | MalformedPoint::Group => Self::Point,
+        }
+    }
+}
+
 impl Proof {
     /// The bytes.
     #[must_use]
@@ -45,17 +52,8 @@ impl Proof {
     /// # Errors
     /// [`MalformedProof`]
     pub fn from_bytes(bytes: &[u8; PROOF_BYTES]) -> Result<Self, MalformedProof> {
-        let (a, rest) = bytes.split_first_chunk().expect("a proof begins with 96 bytes");
-        let (b, rest) = rest.split_first_chunk().expect("192 bytes follow");
-        let c = rest.first_chunk().expect("96 bytes are left");
-        if (a[0] | b[0] | c[0]) & FLAGS != 0 {
-            return Err(MalformedProof::Flags);
-        }
-        let g1 = |bytes| Option::<G1Affine>::from(G1Affine::from_uncompressed(bytes)).ok_or(MalformedProof::Point);
-        let g2 = |bytes| Option::<G2Affine>::from(G2Affine::from_uncompressed(bytes)).ok_or(MalformedProof::Point);
-        let proof = Self { a: g1(a)?, b: g2(b)?, c: g1(c)? };
-        // The point at infinity has a flag, which is refused above.
-        let infinite = proof.a.is_identity() | proof.b.is_identity() | proof.c.is_identity();
-        if bool::from(infinite) { Err(MalformedProof::Point) } else { Ok(proof) }
+        let (a, rest) = bytes.split_at(96);
+        let (b, c) = rest.split_at(192);
+        Ok(Self { a: decode_point(a)?, b: decode_point(b)?, c: decode_point(c)? })
     }
 }

@@ -1,73 +1,24 @@
 //! Checking proofs, one by one and many at once.
 
-use bellperson::groth16::VerifyingKey as Parameters;
-use blstrs::{Bls12, G1Affine, G1Projective, G2Prepared, Gt};
+use blstrs::{Bls12, G1Affine, G1Projective, G2Prepared};
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
-use pairing::{Engine, MillerLoopResult, MultiMillerLoop};
+use pairing::{MillerLoopResult, MultiMillerLoop};
 use rand::{CryptoRng, RngCore};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::proof::Proof;
+use super::verifying_key::VerifyingKey;
 use crate::field::{Fr, field_from_u128};
-use crate::statement::{Public, Shape};
+use crate::statement::Public;
 
 /// A proof that does not prove these public inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the proof does not prove this transaction")]
 pub struct InvalidProof;
 
-/// The first byte of a key whose trapdoor everybody can compute.
-const DEVELOPMENT: u8 = 0;
-
-/// What proofs are checked with, for one shape of statement.
-pub struct VerifyingKey {
-    shape: Shape,
-    bytes: Vec<u8>,
-    alpha: G1Projective,
-    /// e(α, β)
-    alpha_beta: Gt,
-    minus_beta: G2Prepared,
-    minus_gamma: G2Prepared,
-    minus_delta: G2Prepared,
-    /// For the constant 1 and each public input.
-    inputs: Vec<G1Projective>,
-}
-
 impl VerifyingKey {
-    pub(super) fn development(parameters: &Parameters<Bls12>, shape: Shape) -> Self {
-        let mut bytes = vec![DEVELOPMENT, u8::try_from(shape.members()).expect("at most 255 members")];
-        bytes.extend(parameters.alpha_g1.to_uncompressed());
-        for point in [&parameters.beta_g2, &parameters.gamma_g2, &parameters.delta_g2] {
-            bytes.extend(point.to_uncompressed());
-        }
-        bytes.extend(parameters.ic.iter().flat_map(G1Affine::to_uncompressed));
-        Self {
-            shape,
-            bytes,
-            alpha: parameters.alpha_g1.to_curve(),
-            alpha_beta: Bls12::pairing(&parameters.alpha_g1, &parameters.beta_g2),
-            minus_beta: (-parameters.beta_g2).into(),
-            minus_gamma: (-parameters.gamma_g2).into(),
-            minus_delta: (-parameters.delta_g2).into(),
-            inputs: parameters.ic.iter().map(PrimeCurveAffine::to_curve).collect(),
-        }
-    }
-
-    /// 0 for a development key, the number of members, and the points α, β, γ, δ and those of the inputs, uncompressed.
-    #[must_use]
-    pub fn to_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// SHA-256 of the bytes: what a committee's certificate names.
-    #[must_use]
-    pub fn hash(&self) -> [u8; 32] {
-        Sha256::digest(&self.bytes).into()
-    }
-
     /// The inputs, if they are as many as the key is for.
     fn inputs_of(&self, public: &Public) -> Option<Vec<Fr>> {
         (public.members.len() == self.shape.members()).then(|| public.inputs())

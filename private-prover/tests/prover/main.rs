@@ -3,6 +3,7 @@
 
 mod determined;
 mod forgeries;
+mod keys;
 mod notes;
 mod objects;
 mod proofs;
