@@ -35,7 +35,7 @@ impl Wallet {
     ///
     /// If a recovery has ended the epoch of its certificate, or too few authorities know the certificate of an epoch that
     /// ended long ago, the order of that certificate is certified again: it keeps its number, so it happens once. If the
-    /// recovery included it, or something else has taken the number since, that is the outcome.
+    /// recovery included it, something else has taken the number since, or the contract voided it, that is the outcome.
     pub(crate) async fn finish(
         &self,
         journal: &OrderJournal,
@@ -43,17 +43,20 @@ impl Wallet {
         before: &mut Vec<Resumed>,
     ) -> Result<Resumed, WalletError> {
         let (account, sequence) = (journal.orders().account(), entry.sequence);
-        let mut to_certify = entry.order.clone();
+        let (mut to_certify, mut unsettled) = (entry.order.clone(), None);
         if let Some(stored) = entry.certificate {
             match self.network().verify_certificate(stored, account, sequence) {
                 Ok(certificate) => {
                     let begun_at = self.client().tracer().now();
                     match self.settle(journal, certificate.clone(), begun_at, true).await {
-                        Err(WalletError::Quorum(QuorumError::EpochEnded(epoch) | QuorumError::Outdated(epoch))) => {
-                            tracing::warn!(%sequence, %epoch, "a stored certificate does not count any more");
-                            self.client().report(Progress::Renewed(certificate.transfer().clone()));
+                        Err(WalletError::Quorum(
+                            error
+                            @ (QuorumError::EpochEnded(_) | QuorumError::Outdated(_) | QuorumError::Voided { .. }),
+                        )) => {
+                            tracing::warn!(%sequence, %error, "a stored certificate does not count");
                             // Not ours, if this one had superseded it: its owner may have ordered ours anew.
                             to_certify = Some(certificate.into_certificate().order);
+                            unsettled = Some(error);
                         }
                         settled => return Ok(Resumed::of(entry.order.map(|order| order.transfer), settled?)),
                     }
@@ -72,6 +75,12 @@ impl Wallet {
         if let Some(resumed) = self.note_decided(journal, &ordered, &answers).await? {
             return Ok(resumed);
         }
+        match unsettled {
+            // Nothing is noted before the contract says so, too.
+            Some(error @ QuorumError::Voided { .. }) => return Err(error.into()),
+            Some(_) => self.client().report(Progress::Renewed(order.transfer().clone())),
+            None => {}
+        }
         // Nothing is certified under this number before those below it are executed.
         before.extend(Box::pin(self.renew(journal, sequence, &answers)).await?);
         let mut conflict = self.conflict(account, sequence, &answers);
@@ -83,9 +92,14 @@ impl Wallet {
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
         match self.bring_home(journal, &order, first, true).await {
             Err(WalletError::Quorum(error)) => {
-                // Authorities step over a number that a recovery debited when they are asked for something about it.
+                // Authorities step over a number that a recovery debited when they are asked for something about it. And a
+                // liar may have shown a certificate of a void number.
                 let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
-                self.note_spent(journal, &ordered, &answers).await?.ok_or(WalletError::Quorum(error))
+                let decided = match self.note_spent(journal, &ordered, &answers).await? {
+                    None => self.note_decided(journal, &ordered, &answers).await?,
+                    spent => spent,
+                };
+                decided.ok_or(WalletError::Quorum(error))
             }
             receipt => Ok(Resumed::of(Some(ordered), receipt?)),
         }

@@ -293,21 +293,21 @@ impl Wallet {
         }
     }
 
-    /// As [`Wallet::find_certificate`], without a certificate whose epoch a recovery has ended: it does not prove that
-    /// the number was executed. Whether it has ended is only known once the certificate was sent to the authorities.
+    /// As [`Wallet::find_certificate`], without a certificate that does not prove that the number was executed: a recovery
+    /// has ended its epoch, or the contract has voided its number. That is only known once the certificate was sent to the
+    /// authorities.
     pub(crate) async fn find_counting_certificate(
         &self,
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
         let found = self.find_certificate(account, sequence).await?;
-        if found.certificate().epoch >= self.network().committee().epoch() {
-            return Some(found);
-        }
         match self.through_epochs(|| self.client().settle(&found)).await {
             Err(QuorumError::EpochEnded(_)) => self.find_certificate(account, sequence).await,
             // Keys of a retired committee may have made it.
             Err(QuorumError::Outdated(_)) => None,
+            // Its owner signed two orders, and an authority has kept the certificate of one hidden.
+            Err(QuorumError::Voided { .. }) => None,
             _ => Some(found),
         }
     }

@@ -56,7 +56,7 @@ impl CommitteeClient {
             };
             let (_, next) = confirmed.map_err(|failure| match failure {
                 // That says nothing of the certificate or order that follows. It is asked again, as others may attest it.
-                PeerFailure::Unattested(_) => PeerFailure::Behind(sequence),
+                PeerFailure::Unattested(_) | PeerFailure::Voided => PeerFailure::Behind(sequence),
                 failure => failure,
             })?;
             if next <= sequence {
@@ -177,6 +177,7 @@ pub(super) fn failure_of(error: ClientError) -> PeerFailure {
         ClientError::Refused(Refusal::NotRequested(_)) => PeerFailure::NotRequested,
         ClientError::Refused(Refusal::EpochEnded(since)) => PeerFailure::EpochEnded(since),
         ClientError::Refused(Refusal::Unattested(epoch)) => PeerFailure::Unattested(epoch),
+        ClientError::Refused(Refusal::Voided(_)) => PeerFailure::Voided,
         ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             PeerFailure::Behind(missing)

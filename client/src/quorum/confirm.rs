@@ -2,7 +2,7 @@
 //! authorities are brought up to date in the background, for a bounded time. A number that a quorum has confirmed in
 //! one epoch is never voided; confirmations of two epochs do not add up (docs/PROTOCOL.md, K13).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,7 +43,16 @@ enum Outcome {
     Unattested,
     /// It refuses the certificate because a recovery has ended the certificate's epoch: those from this one on count.
     Ended(Epoch),
+    /// It refuses the certificate because the contract voided its number.
+    Voided,
     Refused,
+}
+
+/// The members that say one thing, and the endpoints that say it and may be members under new names.
+#[derive(Debug, Default)]
+struct Voices {
+    members: BTreeSet<AuthorityName>,
+    unnamed: BTreeSet<AuthorityName>,
 }
 
 fn no_quorum(count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
@@ -64,13 +73,13 @@ impl QuorumError {
     #[must_use]
     pub fn is_unsettled(&self, committee: &Committee) -> bool {
         let failures = match self {
-            Self::EpochEnded(_) => return true,
+            Self::EpochEnded(_) | Self::Voided { .. } => return true,
             Self::NoQuorum { failures, .. } => failures,
             _ => return false,
         };
         let refused = |(name, failure): &&(AuthorityName, PeerFailure)| {
-            use PeerFailure::{EpochEnded, Refused, Unattested};
-            let is_refusal = matches!(failure, Refused(_) | EpochEnded(_) | Unattested(_));
+            use PeerFailure::{EpochEnded, Refused, Unattested, Voided};
+            let is_refusal = matches!(failure, Refused(_) | EpochEnded(_) | Unattested(_) | Voided);
             committee.member(name).is_some() && is_refusal
         };
         is_unsettled(committee, failures.iter().filter(refused).count())
@@ -82,7 +91,8 @@ impl CommitteeClient {
     ///
     /// # Errors
     /// [`QuorumError::NoQuorum`]: settle it again. [`QuorumError::NewEpoch`]: follow it, and settle again.
-    /// [`QuorumError::EpochEnded`], [`QuorumError::Outdated`]: certify its order again.
+    /// [`QuorumError::EpochEnded`], [`QuorumError::Outdated`]: certify its order again. [`QuorumError::Voided`]: its order
+    /// never happens.
     pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, QuorumError> {
         let committee = self.network.committee();
         let quorum = committee.quorum();
@@ -94,44 +104,41 @@ impl CommitteeClient {
             let (authority, certificate) = (authority.clone(), certificate.clone());
             confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
-        let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
-        let (mut unnamed, mut ended, mut unnamed_ended, mut unattested) = (Vec::new(), Vec::new(), Vec::new(), 0_usize);
-        let mut counting_since = Epoch(u64::MAX);
+        let (mut confirmed, mut ended, mut voided) = (Voices::default(), Voices::default(), Voices::default());
+        let (mut ahead, mut refusals, mut unattested) = (Vec::new(), 0_usize, 0_usize);
+        let (mut counting_since, trusted) = (Epoch(u64::MAX), committee.one_honest());
+        let no_quorum =
+            |confirmed: &Voices, timed_out| no_quorum(confirmed.members.len(), quorum, timed_out, &failures);
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
                 Ok(Some(Err(_))) => continue,
-                Ok(None) => return Err(no_quorum(confirmed.len(), quorum, false, &failures)),
-                Err(_) => return Err(no_quorum(confirmed.len(), quorum, !confirming.is_empty(), &failures)),
+                Ok(None) => return Err(no_quorum(&confirmed, false)),
+                Err(_) => return Err(no_quorum(&confirmed, !confirming.is_empty())),
             };
             let is_member = committee.member(&name).is_some();
             match outcome {
                 Outcome::Confirmed => {
+                    self.hear(&mut confirmed, name, quorum, &committee, deadline).await;
                     if is_member {
-                        confirmed.push(name);
-                        self.report(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
-                    } else {
-                        unnamed.push(name);
-                    }
-                    if confirmed.len() < quorum && confirmed.len().saturating_add(unnamed.len()) >= quorum {
-                        confirmed.extend(self.members_among(&mut unnamed, &committee, deadline).await);
+                        let confirmations = confirmed.members.len();
+                        self.report(Progress::Confirmed { authority: name, confirmations, quorum });
                     }
                 }
                 Outcome::Ended(since) => {
                     counting_since = counting_since.min(since);
-                    if is_member {
-                        ended.push(name)
-                    } else {
-                        unnamed_ended.push(name)
-                    }
-                    let trusted = committee.one_honest();
-                    if ended.len() < trusted && ended.len().saturating_add(unnamed_ended.len()) >= trusted {
-                        ended.extend(self.members_among(&mut unnamed_ended, &committee, deadline).await);
-                    }
+                    self.hear(&mut ended, name, trusted, &committee, deadline).await;
                     // One of them is honest, and an epoch that has ended never counts again.
-                    if ended.len() >= trusted {
+                    if ended.members.len() >= trusted {
                         self.network.count_since(counting_since);
                         return Err(QuorumError::EpochEnded(certificate.certificate().epoch));
+                    }
+                }
+                Outcome::Voided => {
+                    self.hear(&mut voided, name, trusted, &committee, deadline).await;
+                    // One of them is honest, and a void number stays void.
+                    if voided.members.len() >= trusted {
+                        return Err(QuorumError::Voided { certificate: Box::new(certificate.clone()) });
                     }
                 }
                 Outcome::Ahead(_) | Outcome::Refused | Outcome::Unattested if !is_member => {}
@@ -145,37 +152,49 @@ impl CommitteeClient {
                     refusals = refusals.saturating_add(1);
                     unattested = unattested.saturating_add(usize::from(outcome == Outcome::Unattested));
                     // One of them is honest, and too few know the certificate.
-                    if unattested >= committee.one_honest() {
+                    if unattested >= trusted {
                         self.network.outdate(certificate);
                         return Err(QuorumError::Outdated(certificate.certificate().epoch));
                     }
-                    if is_unsettled(&committee, refusals.saturating_add(ended.len())) {
-                        return Err(no_quorum(confirmed.len(), quorum, false, &failures));
-                    }
                 }
             }
-            if confirmed.len() >= quorum {
+            let refusals = refusals.saturating_add(ended.members.len()).saturating_add(voided.members.len());
+            if is_unsettled(&committee, refusals) {
+                return Err(no_quorum(&confirmed, false));
+            }
+            if confirmed.members.len() >= quorum {
                 self.network.count_again(certificate);
                 let until = Instant::now() + self.options.background;
+                let confirmed: Vec<_> = confirmed.members.into_iter().collect();
                 let rest = tokio::spawn(finish(confirming, confirmed.len(), until));
                 return Ok(Settled { confirmed, rest });
             }
         }
     }
 
-    /// Removes from `unnamed` the endpoints that are members under a new name, and returns their new names. The others
-    /// have left the committee, and their confirmations do not count.
-    async fn members_among(
+    /// Adds the voice of an endpoint. If those of endpoints without a member's name would make up as many as are `needed`,
+    /// asks these for their names: those that have left the committee do not count.
+    async fn hear(
         &self,
-        unnamed: &mut Vec<AuthorityName>,
+        voices: &mut Voices,
+        name: AuthorityName,
+        needed: usize,
         committee: &Committee,
         deadline: Instant,
-    ) -> Vec<AuthorityName> {
-        let names = self.network.ask_names(deadline.min(Instant::now() + NAMES)).await;
-        let current = |name: &AuthorityName| names.get(name).copied().filter(|name| committee.member(name).is_some());
-        let members = unnamed.iter().filter_map(current).collect();
-        unnamed.retain(|name| current(name).is_none());
-        members
+    ) {
+        let Voices { members, unnamed } = voices;
+        if committee.member(&name).is_some() {
+            members.insert(name)
+        } else {
+            unnamed.insert(name)
+        };
+        if members.len() < needed && members.len().saturating_add(unnamed.len()) >= needed {
+            let names = self.network.ask_names(deadline.min(Instant::now() + NAMES)).await;
+            let current =
+                |name: &AuthorityName| names.get(name).copied().filter(|name| committee.member(name).is_some());
+            members.extend(unnamed.iter().filter_map(current));
+            unnamed.retain(|name| current(name).is_none());
+        }
     }
 
     async fn confirm_patiently(
@@ -211,6 +230,7 @@ impl CommitteeClient {
                     Some(Outcome::Ended(since))
                 }
                 PeerFailure::Unattested(_) => Some(Outcome::Unattested),
+                PeerFailure::Voided => Some(Outcome::Voided),
                 PeerFailure::EpochEnded(_) | PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };

@@ -197,6 +197,16 @@ pub enum QuorumError {
          run `fastpay resume`"
     )]
     Outdated(Epoch),
+    /// The contract voided the number of the certificate, as at least one honest authority says: its order never happens.
+    #[error(
+        "the contract voided sequence number {} of account {}, as more than f authorities say: this was not executed and \
+         never will be. Run `fastpay resume` with an Ethereum node that answers to note it",
+        .certificate.transfer().sequence(), .certificate.transfer().sender()
+    )]
+    Voided {
+        /// The certificate, which an attacker may have kept hidden.
+        certificate: Box<VerifiedCertificate>,
+    },
     /// Too few good answers.
     #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]

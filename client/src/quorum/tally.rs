@@ -56,6 +56,9 @@ pub enum PeerFailure {
     /// The certificate's epoch, the value, ended too long ago for it to count by itself there, and too few attest it.
     #[error("certificates of epoch {0} do not count by themselves any more, and too few authorities know this one")]
     Unattested(Epoch),
+    /// The contract voided the number of the certificate, as it says: no order of it ever happens.
+    #[error("it says that the contract voided the number")]
+    Voided,
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
@@ -95,6 +98,7 @@ impl PeerFailure {
             Self::NotRequested => "not-requested",
             Self::EpochEnded(_) => "epoch-ended",
             Self::Unattested(_) => "unattested",
+            Self::Voided => "voided",
             Self::Refused(_) => "refused",
             Self::Misbehaved(_) => "misbehaved",
         }
