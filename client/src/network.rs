@@ -288,9 +288,9 @@ impl Network {
         [current.clone()].into_iter().chain(closing).collect()
     }
 
-    /// Whether f + 1 members have refused this certificate, whose epoch ended long ago, and too few know it. Then it is no
-    /// reason not to have its order certified again.
-    pub(crate) fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
+    /// Whether members have refused this certificate of an ended epoch, or have executed another order, so that f + 1 cannot
+    /// attest it. Then it proves nothing, and is no reason not to have its order certified again.
+    fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
         let (number, of) = numbered(certificate);
         self.outdated().get(&number).is_some_and(|outdated| outdated.contains(&of))
     }
@@ -449,8 +449,8 @@ impl Network {
         self.verify_certificate(certificate, account, sequence)
     }
 
-    /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one. `None`
-    /// if no authority returns it.
+    /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one, without
+    /// those that this client knows to be outdated. `None` if no authority returns it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let ask = certificate_of(account, sequence);
         let mut asked = Asked::each(self.authorities().iter(), ask);
@@ -477,7 +477,7 @@ impl Network {
         false
     }
 
-    /// Finds valid certificates by name, until the deadline. Asks one authority, `first` if given, for all of them, and
+    /// Finds valid certificates by name, until the deadline, without those that this client knows to be outdated. Asks one authority, `first` if given, for all of them, and
     /// then the next for those still missing. If an authority does not answer within `GRACE`, the next is asked, too,
     /// while its request goes on.
     pub async fn find_certificates(
@@ -509,7 +509,9 @@ impl Network {
                         if !wanted.contains(&(sender, sequence)) {
                             continue;
                         }
-                        if let Ok(certificate) = self.verify_counting(certificate, sender, sequence) {
+                        if let Ok(certificate) = self.verify_counting(certificate, sender, sequence)
+                            && !self.is_outdated(&certificate)
+                        {
                             wanted.remove(&(sender, sequence));
                             found.insert((sender, sequence), certificate);
                         }
@@ -548,9 +550,9 @@ impl Network {
         self.first_valid(&mut asked, sender, sequence, Some(listed)).await
     }
 
-    /// The first valid certificate among the answers, of a transfer that makes the `listed` payment if one is given.
-    /// `None` if no authority returns one, or a quorum has none and the others return none soon after. At least one
-    /// honest authority of any quorum has a settled transfer's certificate.
+    /// The first valid certificate among the answers: of a transfer that makes the `listed` payment if one is given, and
+    /// otherwise one that is not outdated. `None` if no authority returns one, or a quorum has none and the others return
+    /// none soon after. At least one honest authority of any quorum has a settled transfer's certificate.
     async fn first_valid(
         &self,
         asked: &mut Asked<Result<Certificate, ClientError>>,
@@ -560,7 +562,11 @@ impl Network {
     ) -> Option<VerifiedCertificate> {
         let quorum = self.committee().quorum();
         let is_of = |certificate: &VerifiedCertificate| {
-            listed.is_none_or(|listed| listed.is_made_by(certificate.transfer(), certificate.digest()))
+            match listed {
+                // Members may have executed it since; so it is brought to them again.
+                Some(listed) => listed.is_made_by(certificate.transfer(), certificate.digest()),
+                None => !self.is_outdated(certificate),
+            }
         };
         let (mut without, mut until) = (0_usize, None);
         loop {
@@ -571,7 +577,9 @@ impl Network {
             match answer {
                 (name, Ok(certificate)) => match self.verify_counting(certificate, account, sequence) {
                     Ok(certificate) if is_of(&certificate) => return Some(certificate),
-                    Ok(_) => tracing::warn!(authority = %name, "an authority sent the certificate of another order"),
+                    Ok(_) => {
+                        tracing::warn!(authority = %name, "an authority sent the certificate of another order, or an outdated one")
+                    }
                     Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
                 },
                 (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),

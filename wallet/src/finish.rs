@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::{OrderEntry, OrderJournal, OrderState};
-use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
+use crate::wallet::{CERTIFICATES_MAX, READ_PATIENCE, Receipt, Resumed, Wallet};
 use fastpay_client::Answers;
 use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 
@@ -33,9 +33,9 @@ const LEARNED_MAX: usize = 256;
 impl Wallet {
     /// Finishes a stored order. What had to be made again before it is added to `before`.
     ///
-    /// If a recovery has ended the epoch of its certificate, or too few authorities know the certificate of an epoch that
-    /// ended long ago, the order of that certificate is certified again: it keeps its number, so it happens once. If the
-    /// recovery included it, something else has taken the number since, or the contract voided it, that is the outcome.
+    /// If a recovery has ended the epoch of its certificate, or too few authorities attest the certificate of an ended epoch,
+    /// the order of that certificate is certified again: it keeps its number, so it happens once. If the recovery included
+    /// it, an archive proves it, something else has taken the number, or the contract voided it, that is the outcome.
     pub(crate) async fn finish(
         &self,
         journal: &OrderJournal,
@@ -197,11 +197,18 @@ impl Wallet {
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
         let (start, begun_at) = (Instant::now(), self.client().tracer().now());
-        let certificate = self.certify_one(order, first).await?;
-        let certified_after = start.elapsed();
-        journal.certify(&certificate)?;
-        let receipt = self.settle(journal, certificate, begun_at, resumed).await?;
-        Ok(Receipt { certified_after, ..receipt })
+        let mut tried = 0..CERTIFICATES_MAX;
+        loop {
+            let certificate = self.certify_one(order, first.clone()).await?;
+            let certified_after = start.elapsed();
+            journal.certify(&certificate)?;
+            match self.settle(journal, certificate, begun_at, resumed).await {
+                // A liar showed what retired keys may have made. It is not taken from anybody again.
+                Err(WalletError::Quorum(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)))
+                    if tried.next().is_some() => {}
+                receipt => return Ok(Receipt { certified_after, ..receipt? }),
+            }
+        }
     }
 
     /// The certificate of the number of `order`: for this order, or for whichever competitor can still get one.

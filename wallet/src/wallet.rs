@@ -31,6 +31,8 @@ use fastpay_client::{claims_above, supported_balance};
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of unfinished orders of other copies that are finished before a new one is signed.
 pub(crate) const ADOPTIONS_MAX: usize = 8;
+/// The maximum number of certificates of one number that are tried, one after another: retired keys can make several.
+pub(crate) const CERTIFICATES_MAX: usize = 8;
 /// The maximum time for reads, in all.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -294,22 +296,26 @@ impl Wallet {
     }
 
     /// As [`Wallet::find_certificate`], without a certificate that does not prove that the number was executed: a recovery
-    /// has ended its epoch, or the contract has voided its number. That is only known once the certificate was sent to the
-    /// authorities.
+    /// has ended its epoch, too few members attest it, or the contract has voided its number. That is only known once the
+    /// certificate was sent to the authorities.
     pub(crate) async fn find_counting_certificate(
         &self,
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
-        let found = self.find_certificate(account, sequence).await?;
-        match self.through_epochs(|| self.client().settle(&found)).await {
-            Err(QuorumError::EpochEnded(_)) => self.find_certificate(account, sequence).await,
-            // Keys of a retired committee may have made it.
-            Err(QuorumError::Outdated(_)) => None,
-            // Its owner signed two orders, and an authority has kept the certificate of one hidden.
-            Err(QuorumError::Voided { .. }) => None,
-            _ => Some(found),
+        let mut found = self.find_certificate(account, sequence).await?;
+        for _ in 0..CERTIFICATES_MAX {
+            match self.through_epochs(|| self.client().settle(&found)).await {
+                // Keys of a retired committee may have made it. Another authority may have another one.
+                Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)) => {
+                    found = self.find_certificate(account, sequence).await?;
+                }
+                // Its owner signed two orders, and an authority has kept the certificate of one hidden.
+                Err(QuorumError::Voided { .. }) => return None,
+                _ => break,
+            }
         }
+        Some(found)
     }
 
     /// An account's state at every authority that answers; at least a quorum.

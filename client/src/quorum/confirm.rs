@@ -1,6 +1,10 @@
 //! Settles a certificate, which means that a quorum of one committee confirms it in that committee's epoch. The other
 //! authorities are brought up to date in the background, for a bounded time. A number that a quorum has confirmed in
 //! one epoch is never voided; confirmations of two epochs do not add up (docs/PROTOCOL.md, K13).
+//!
+//! An authority confirms every certificate of a number that it has executed. Two certificates of the current epoch are of
+//! one order. The keys of an earlier committee may be stolen, so f + 1 members must also vote that they executed exactly
+//! the order of its certificate (`attest`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +16,7 @@ use fastpay_telemetry::{Attribute, Side};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
+use super::attest::{Unattested, attest};
 use super::tally::{PeerFailure, newer_epoch};
 use super::{Backoff, CommitteeClient, Progress, QuorumError};
 
@@ -55,10 +60,10 @@ struct Voices {
     unnamed: BTreeSet<AuthorityName>,
 }
 
-fn no_quorum(count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
+fn no_quorum(what: &'static str, count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
     let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
     let failures = failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
-    QuorumError::NoQuorum { what: "confirmations", count, quorum, timed_out, failures }
+    QuorumError::NoQuorum { what, count, quorum, timed_out, failures }
 }
 
 /// Whether `refusals` of members prove that a transfer is not settled, even if f of them lie: fewer than a quorum can
@@ -87,7 +92,8 @@ impl QuorumError {
 }
 
 impl CommitteeClient {
-    /// Sends a certificate to all authorities, until a quorum has confirmed it in the committee's epoch.
+    /// Sends a certificate to all authorities, until a quorum has confirmed it in the committee's epoch. If it is of an
+    /// earlier epoch, f + 1 members must have executed exactly its order.
     ///
     /// # Errors
     /// [`QuorumError::NoQuorum`]: settle it again. [`QuorumError::NewEpoch`]: follow it, and settle again.
@@ -107,8 +113,9 @@ impl CommitteeClient {
         let (mut confirmed, mut ended, mut voided) = (Voices::default(), Voices::default(), Voices::default());
         let (mut ahead, mut refusals, mut unattested) = (Vec::new(), 0_usize, 0_usize);
         let (mut counting_since, trusted) = (Epoch(u64::MAX), committee.one_honest());
-        let no_quorum =
-            |confirmed: &Voices, timed_out| no_quorum(confirmed.members.len(), quorum, timed_out, &failures);
+        let no_quorum = |confirmed: &Voices, timed_out| {
+            no_quorum("confirmations", confirmed.members.len(), quorum, timed_out, &failures)
+        };
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
@@ -163,11 +170,46 @@ impl CommitteeClient {
                 return Err(no_quorum(&confirmed, false));
             }
             if confirmed.members.len() >= quorum {
+                self.check_executed(certificate, &committee, deadline, &failures).await?;
                 self.network.count_again(certificate);
                 let until = Instant::now() + self.options.background;
                 let confirmed: Vec<_> = confirmed.members.into_iter().collect();
                 let rest = tokio::spawn(finish(confirming, confirmed.len(), until));
                 return Ok(Settled { confirmed, rest });
+            }
+        }
+    }
+
+    /// Checks that f + 1 members executed the order of a certificate that a quorum has confirmed, if it is of an earlier
+    /// epoch.
+    async fn check_executed(
+        &self,
+        certificate: &VerifiedCertificate,
+        committee: &Committee,
+        deadline: Instant,
+        failures: &Failures,
+    ) -> Result<(), QuorumError> {
+        let (of, digest) = (certificate.certificate(), certificate.digest());
+        if of.epoch >= committee.epoch() {
+            return Ok(());
+        }
+        let mut backoff = Backoff::new(self.options);
+        loop {
+            let authorities = self.network.authorities();
+            match timeout_at(deadline, attest(authorities.iter(), self.network.domain(), committee, of, digest)).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(Unattested::Unknown)) => {
+                    self.network.outdate(certificate);
+                    return Err(QuorumError::Outdated(of.epoch));
+                }
+                Ok(Err(Unattested::NewEpoch(epoch))) => {
+                    return Err(QuorumError::NewEpoch { epoch, known: committee.epoch() });
+                }
+                // Silence says nothing.
+                Ok(Err(Unattested::Late)) => backoff.wait().await,
+                Err(_) => {
+                    return Err(no_quorum("votes that this was executed", 0, committee.one_honest(), true, failures));
+                }
             }
         }
     }

@@ -190,11 +190,11 @@ pub enum QuorumError {
          any more; the order can be certified again: run `fastpay resume`"
     )]
     EpochEnded(Epoch),
-    /// The epoch of the certificate ended long ago, and too few authorities know the certificate. Its order may be certified
-    /// anew.
+    /// The epoch of the certificate has ended, and too few authorities know the certificate or have executed its order. The
+    /// order may be certified anew, unless another one, or an archive, has its number.
     #[error(
-        "this was certified in epoch {0}, which ended long ago, and too few authorities know it; it can be certified again: \
-         run `fastpay resume`"
+        "this was certified in epoch {0}, which has ended, and too few authorities say that they executed it; it can be \
+         certified again, unless its number was taken: run `fastpay resume`"
     )]
     Outdated(Epoch),
     /// The contract voided the number of the certificate, as at least one honest authority says: its order never happens.
@@ -211,7 +211,7 @@ pub enum QuorumError {
     #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]
     NoQuorum {
-        /// The kind of answer: votes or confirmations.
+        /// The kind of answer.
         what: &'static str,
         /// How many came.
         count: usize,

@@ -5,6 +5,7 @@ mod archived;
 mod auditing;
 mod command;
 mod copies;
+mod forged;
 mod many;
 mod onchain;
 mod order_of_writes;
