@@ -261,7 +261,9 @@ impl Wallet {
         });
         let answers = answers.await.into_iter().filter_map(|(name, answer)| Some((name, answer.ok()?)));
         let mut lists: Vec<(AuthorityName, List)> = answers.collect();
-        let (answered, quorum) = (lists.len(), self.network().committee().quorum());
+        let committee = self.network().committee();
+        let (members, quorum) = (lists.iter().filter(|(name, _)| committee.member(name).is_some()), committee.quorum());
+        let answered = members.count();
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
         }

@@ -157,9 +157,9 @@ impl Wallet {
         }
     }
 
-    /// Whether f + 1 authorities, so at least one honest one, are beyond a number.
+    /// Whether f + 1 members, so at least one honest one, are beyond a number.
     pub(crate) fn is_stepped_over(&self, sequence: SequenceNumber, answers: &Answers<AccountState>) -> bool {
-        let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+        let states = self.network().of_members(answers).into_values();
         states.filter(|state| state.next_sequence > sequence).count() >= self.network().trusted_count()
     }
 }

@@ -318,7 +318,7 @@ impl Wallet {
         Some(found)
     }
 
-    /// An account's state at every authority that answers; at least a quorum.
+    /// An account's state at every authority that answers; at least a quorum of members.
     pub(crate) async fn ask_account(&self, account: AccountId) -> Result<Answers<AccountState>, WalletError> {
         let ask = || self.network().account(account, Instant::now() + READ_PATIENCE);
         self.among_members(|| async { self.enough(ask().await) }).await
@@ -335,7 +335,7 @@ impl Wallet {
     }
 
     fn enough(&self, answers: Answers<AccountState>) -> Result<Answers<AccountState>, WalletError> {
-        let answered = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
+        let answered = self.network().of_members(&answers).len();
         let quorum = self.network().committee().quorum();
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
@@ -393,7 +393,7 @@ impl Wallet {
         asset: Asset,
         answers: &Answers<AccountState>,
     ) -> Option<fastpay_core::Balance> {
-        let states: Vec<_> = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+        let states: Vec<_> = self.network().of_members(answers).into_values().collect();
         supported_balance(&states, sequence, asset, self.network().trusted_count(), |sequence| {
             if journal.orders().is_voided(sequence).ok()? {
                 return Some((asset, Amount::ZERO));

@@ -129,7 +129,8 @@ impl CommitteeClient {
                 known.insert((sender, sequence));
                 brought = brought.saturating_add(1);
             }
-            lists = lists.saturating_add(1);
+            let is_member = self.network.committee().member(&self.network.present_name(lister)).is_some();
+            lists = lists.saturating_add(usize::from(is_member));
             if lists.saturating_add(1) >= self.network.committee().quorum() {
                 deadline = deadline.min(Instant::now() + LATE_LIST);
             }

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::AuthorityClient;
+use crate::network::NAMES;
 use fastpay_core::{AuthorityName, Committee, Epoch, VerifiedCertificate};
 use fastpay_telemetry::{Attribute, Side};
 use tokio::task::{JoinHandle, JoinSet};
@@ -32,9 +32,6 @@ pub struct Settled {
 
 /// The newest failure with each authority.
 type Failures = Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>;
-
-/// The maximum time to ask endpoints without a current member's name for their names.
-const NAMES: Duration = Duration::from_secs(1);
 
 type Confirming = JoinSet<(AuthorityName, Outcome)>;
 
@@ -123,6 +120,7 @@ impl CommitteeClient {
                 Ok(None) => return Err(no_quorum(&confirmed, false)),
                 Err(_) => return Err(no_quorum(&confirmed, !confirming.is_empty())),
             };
+            let name = self.network.present_name(name);
             let is_member = committee.member(&name).is_some();
             match outcome {
                 Outcome::Confirmed => {
@@ -231,11 +229,10 @@ impl CommitteeClient {
             unnamed.insert(name)
         };
         if members.len() < needed && members.len().saturating_add(unnamed.len()) >= needed {
-            let names = self.network.ask_names(deadline.min(Instant::now() + NAMES)).await;
-            let current =
-                |name: &AuthorityName| names.get(name).copied().filter(|name| committee.member(name).is_some());
-            members.extend(unnamed.iter().filter_map(current));
-            unnamed.retain(|name| current(name).is_none());
+            self.network.learn_names(deadline.min(Instant::now() + NAMES)).await;
+            let present = unnamed.iter().map(|name| self.network.present_name(*name));
+            (*members, *unnamed) =
+                members.iter().copied().chain(present).partition(|name| committee.member(name).is_some());
         }
     }
 

@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::network::Network;
+use crate::network::{NAMES, Network};
 
 pub use attest::{Unattested, attest};
 pub use batch::Ballot;
@@ -304,6 +304,9 @@ impl CommitteeClient {
     /// See [`QuorumError`]. The same order may always be sent again.
     pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
         let deadline = Instant::now() + self.options.deadline;
+        if self.network.check_reach().is_err() {
+            self.network.learn_names(deadline.min(Instant::now() + NAMES)).await;
+        }
         // One epoch's committee throughout: votes of two epochs do not add up.
         let committee = self.network.committee();
         let mut tally = Tally::new(committee.clone(), order.clone());
@@ -318,6 +321,7 @@ impl CommitteeClient {
             let Ok(Some((authority, answer))) = timeout_at(deadline, answered.recv()).await else {
                 return Err(tally.error(true));
             };
+            let authority = self.network.present_name(authority);
             self.report_answer(&tally, authority, &answer);
             match tally.count(authority, answer) {
                 Verdict::Wait => {}

@@ -6,6 +6,7 @@ mod auditing;
 mod command;
 mod copies;
 mod forged;
+mod former;
 mod many;
 mod onchain;
 mod order_of_writes;
