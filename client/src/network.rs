@@ -28,6 +28,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub const GRACE: Duration = Duration::from_millis(100);
 /// After a quorum has answered that something does not exist, the other authorities get this much longer.
 const ABSENCE: Duration = Duration::from_secs(1);
+/// The maximum time to ask endpoints without a current member's name for their names.
+pub(crate) const NAMES: Duration = Duration::from_secs(1);
 /// A healthy authority connects and answers much faster; a silent one must not delay a read for longer.
 const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
@@ -288,9 +290,9 @@ impl Network {
         [current.clone()].into_iter().chain(closing).collect()
     }
 
-    /// Whether f + 1 members have refused this certificate, whose epoch ended long ago, and too few know it. Then it is no
-    /// reason not to have its order certified again.
-    pub(crate) fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
+    /// Whether members have refused this certificate of an ended epoch, or have executed another order, so that f + 1 cannot
+    /// attest it. Then it proves nothing, and is no reason not to have its order certified again.
+    fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
         let (number, of) = numbered(certificate);
         self.outdated().get(&number).is_some_and(|outdated| outdated.contains(&of))
     }
@@ -323,15 +325,15 @@ impl Network {
         }
     }
 
-    /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
-    /// endpoint has one voice, and cannot sign for another authority.
+    /// Asks each endpoint whose name is not a current member's for its name now. The answer is not signed: an endpoint that
+    /// makes a false claim has the voice of a member that neither the file lists nor says itself where it is.
     pub async fn ask_names(&self, deadline: Instant) -> Names {
-        let Known { committees, mut names, .. } = self.known();
+        let Known { committees, mut names, told, .. } = self.known();
         let committee = committees.current();
         let now = |listed: &AuthorityClient| names.get(&listed.name()).copied().unwrap_or(listed.name());
         let is_member = |name: &AuthorityName| committee.member(name).is_some();
-        let taken: BTreeSet<_> =
-            self.shared.listed.iter().flat_map(|listed| [listed.name(), now(listed)]).filter(is_member).collect();
+        let listed = self.shared.listed.iter().flat_map(|listed| [listed.name(), now(listed)]);
+        let taken: BTreeSet<_> = listed.chain(told.keys().copied()).filter(is_member).collect();
         let unknown = self.shared.listed.iter().filter(|listed| {
             let names = [listed.name(), now(listed)];
             !names.iter().any(is_member)
@@ -354,14 +356,33 @@ impl Network {
         names
     }
 
+    /// The present name of an endpoint that was asked under this name: of a member that has changed its keys, its new one.
+    pub(crate) fn present_name(&self, name: AuthorityName) -> AuthorityName {
+        let known = self.shared.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_member = |name: &AuthorityName| known.committees.current().member(name).is_some();
+        match known.names.get(&name) {
+            Some(now) if !is_member(&name) && is_member(now) && !known.told.contains_key(now) => *now,
+            _ => name,
+        }
+    }
+
     /// f + 1: of this many equal answers, at least one comes from an honest authority.
     #[must_use]
     pub fn trusted_count(&self) -> usize {
         self.committee().one_honest()
     }
 
-    /// Asks all authorities at once. Returns when all have answered, at the `deadline`, or shortly after a quorum has
-    /// answered without an error.
+    /// The answers of current members that are no errors. An endpoint whose authority has left the committee has no voice.
+    #[must_use]
+    pub fn of_members<'a, T>(&self, answers: &'a Answers<T>) -> BTreeMap<AuthorityName, &'a T> {
+        let committee = self.committee();
+        let good = answers.iter().filter_map(|(name, answer)| Some((*name, answer.as_ref().ok()?)));
+        good.filter(|(name, _)| committee.member(name).is_some()).collect()
+    }
+
+    /// Asks all authorities at once. Returns when all have answered, at the `deadline`, or shortly after a quorum of members
+    /// has answered without an error. If there might be one with the endpoints that have no member's name, asks these for
+    /// their names.
     pub async fn ask_all<T, F, Fut>(&self, deadline: Instant, ask: F) -> Answers<T>
     where
         T: Send + 'static,
@@ -379,11 +400,19 @@ impl Network {
         Fut: Future<Output = Result<T, ClientError>> + Send + 'static,
     {
         let mut asked = Asked::each(self.authorities().iter(), ask);
-        let (mut answers, mut good, mut until) = (Vec::new(), 0_usize, deadline);
+        let (mut answers, mut until, mut is_named) = (Answers::new(), deadline, false);
         while let Some((name, answer)) = asked.next(until).await {
-            good = good.saturating_add(usize::from(answer.is_ok()));
-            answers.push((name, answer));
-            if good == self.committee().quorum() {
+            answers.push((self.present_name(name), answer));
+            let (good, quorum) =
+                (answers.iter().filter(|(_, answer)| answer.is_ok()).count(), self.committee().quorum());
+            if until < deadline || good < quorum {
+                continue;
+            }
+            if self.of_members(&answers).len() < quorum && !std::mem::replace(&mut is_named, true) {
+                self.learn_names(deadline.min(Instant::now() + NAMES)).await;
+                answers.iter_mut().for_each(|(name, _)| *name = self.present_name(*name));
+            }
+            if self.of_members(&answers).len() >= quorum {
                 until = deadline.min(Instant::now() + grace);
             }
         }
@@ -449,8 +478,8 @@ impl Network {
         self.verify_certificate(certificate, account, sequence)
     }
 
-    /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one. `None`
-    /// if no authority returns it.
+    /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one, without
+    /// those that this client knows to be outdated. `None` if no authority returns it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let ask = certificate_of(account, sequence);
         let mut asked = Asked::each(self.authorities().iter(), ask);
@@ -467,6 +496,7 @@ impl Network {
         let mut asked = Asked::each(self.authorities().iter(), certificate_of(account, sequence));
         let mut without = BTreeSet::new();
         while let Some((name, answer)) = asked.next(deadline).await {
+            let name = self.present_name(name);
             if answer == Err(ClientError::NotFound) && self.committee().member(&name).is_some() {
                 without.insert(name);
             }
@@ -477,7 +507,7 @@ impl Network {
         false
     }
 
-    /// Finds valid certificates by name, until the deadline. Asks one authority, `first` if given, for all of them, and
+    /// Finds valid certificates by name, until the deadline, without those that this client knows to be outdated. Asks one authority, `first` if given, for all of them, and
     /// then the next for those still missing. If an authority does not answer within `GRACE`, the next is asked, too,
     /// while its request goes on.
     pub async fn find_certificates(
@@ -509,7 +539,9 @@ impl Network {
                         if !wanted.contains(&(sender, sequence)) {
                             continue;
                         }
-                        if let Ok(certificate) = self.verify_counting(certificate, sender, sequence) {
+                        if let Ok(certificate) = self.verify_counting(certificate, sender, sequence)
+                            && !self.is_outdated(&certificate)
+                        {
                             wanted.remove(&(sender, sequence));
                             found.insert((sender, sequence), certificate);
                         }
@@ -548,9 +580,9 @@ impl Network {
         self.first_valid(&mut asked, sender, sequence, Some(listed)).await
     }
 
-    /// The first valid certificate among the answers, of a transfer that makes the `listed` payment if one is given.
-    /// `None` if no authority returns one, or a quorum has none and the others return none soon after. At least one
-    /// honest authority of any quorum has a settled transfer's certificate.
+    /// The first valid certificate among the answers: of a transfer that makes the `listed` payment if one is given, and
+    /// otherwise one that is not outdated. `None` if no authority returns one, or a quorum has none and the others return
+    /// none soon after. At least one honest authority of any quorum has a settled transfer's certificate.
     async fn first_valid(
         &self,
         asked: &mut Asked<Result<Certificate, ClientError>>,
@@ -558,11 +590,15 @@ impl Network {
         sequence: SequenceNumber,
         listed: Option<&Received>,
     ) -> Option<VerifiedCertificate> {
-        let quorum = self.committee().quorum();
+        let committee = self.committee();
         let is_of = |certificate: &VerifiedCertificate| {
-            listed.is_none_or(|listed| listed.is_made_by(certificate.transfer(), certificate.digest()))
+            match listed {
+                // Members may have executed it since; so it is brought to them again.
+                Some(listed) => listed.is_made_by(certificate.transfer(), certificate.digest()),
+                None => !self.is_outdated(certificate),
+            }
         };
-        let (mut without, mut until) = (0_usize, None);
+        let (mut without, mut until) = (BTreeSet::new(), None);
         loop {
             let answer = match until {
                 Some(until) => asked.next(until).await?,
@@ -571,13 +607,16 @@ impl Network {
             match answer {
                 (name, Ok(certificate)) => match self.verify_counting(certificate, account, sequence) {
                     Ok(certificate) if is_of(&certificate) => return Some(certificate),
-                    Ok(_) => tracing::warn!(authority = %name, "an authority sent the certificate of another order"),
+                    Ok(_) => {
+                        tracing::warn!(authority = %name, "an authority sent the certificate of another order, or an outdated one")
+                    }
                     Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
                 },
-                (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),
+                (name, Err(ClientError::NotFound)) => drop(without.insert(self.present_name(name))),
                 _ => {}
             }
-            if without == quorum && until.is_none() {
+            without.retain(|name| committee.member(name).is_some());
+            if without.len() >= committee.quorum() && until.is_none() {
                 until = Some(Instant::now() + ABSENCE);
             }
         }

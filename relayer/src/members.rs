@@ -33,7 +33,7 @@ impl Relayer {
         if is_first {
             network.learn(self.known_members().read());
         }
-        if !network.unreached().is_empty() && network.find_members(Instant::now() + PATIENCE).await {
+        if !network.is_all_found() && network.find_members(Instant::now() + PATIENCE).await {
             let content = serde_json::to_vec_pretty(&MemberEndpoints::new(&network.told()));
             let kept = content.map_err(Into::into).and_then(|content| files::replace(&self.members_file(), &content));
             if let Err(error) = kept {

@@ -40,11 +40,12 @@ impl Wallet {
             let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
                 deposits_after(&authority, recipient, after).await
             });
-            let mut credited: BTreeMap<(TransactionIndex, Amount), (usize, Deposit)> = BTreeMap::new();
-            for (name, deposit) in answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).flatten() {
+            let answers = answers.await;
+            let mut credited: BTreeMap<(TransactionIndex, Amount), (usize, &Deposit)> = BTreeMap::new();
+            for (name, deposit) in self.network().of_members(&answers).into_values().flatten() {
                 let ours = deposit.asset == asset && deposit.recipient == recipient;
                 if deposit.index > after && ours && may_be_of(asset, deposit.amount, amount) {
-                    credited.entry(name).or_insert_with(|| (0, deposit)).0 += 1;
+                    credited.entry(*name).or_insert_with(|| (0, deposit)).0 += 1;
                 }
             }
             let most = credited.values().map(|(count, _)| *count).max().unwrap_or(0);
@@ -53,7 +54,7 @@ impl Wallet {
                 told = most;
             }
             if let Some((_, deposit)) = credited.into_values().find(|(count, _)| *count >= quorum) {
-                return Ok(deposit);
+                return Ok(deposit.clone());
             }
             if Instant::now() >= until {
                 let hint = "the authorities credit it once its block is final for them; see `fastpay balance`";
@@ -67,7 +68,7 @@ impl Wallet {
 
 impl Wallet {
     /// Stores the deposits credited to an account, whoever sent them, that are among the newest on the authorities'
-    /// lists. A deposit counts if f + 1 authorities list it, so at least one honest one.
+    /// lists. A deposit counts if f + 1 members list it, so at least one honest one.
     ///
     /// # Errors
     /// If fewer authorities than a quorum answer, or the wallet's files cannot be used.
@@ -76,18 +77,19 @@ impl Wallet {
         let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
             deposits_after(&authority, account, TransactionIndex(0)).await
         });
-        let lists: Vec<_> = answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
+        let answers = answers.await;
+        let lists = self.network().of_members(&answers);
         let (answered, quorum) = (lists.len(), self.network().committee().quorum());
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
         }
-        let mut listed: BTreeMap<(TransactionIndex, Amount, Asset), (usize, Deposit)> = BTreeMap::new();
-        for deposit in lists.into_iter().flat_map(BTreeMap::into_values).filter(|of| of.recipient == account) {
+        let mut listed: BTreeMap<(TransactionIndex, Amount, Asset), (usize, &Deposit)> = BTreeMap::new();
+        for deposit in lists.into_values().flat_map(BTreeMap::values).filter(|of| of.recipient == account) {
             let what = (deposit.index, deposit.amount, deposit.asset);
             listed.entry(what).or_insert_with(|| (0, deposit)).0 += 1;
         }
         let trusted = self.network().trusted_count();
-        let credited = listed.into_values().filter(|(count, _)| *count >= trusted).map(|(_, deposit)| deposit);
+        let credited = listed.into_values().filter(|(count, _)| *count >= trusted).map(|(_, deposit)| deposit.clone());
         Ok(journal.add_deposits(&credited.collect::<Vec<_>>())?)
     }
 }

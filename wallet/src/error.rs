@@ -229,7 +229,9 @@ impl WalletError {
             | Self::OtherCopy { .. }
             | Self::SettledBefore { .. }
             | Self::PaidBefore { .. } => ErrorKind::Conflict,
-            Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. }) => ErrorKind::Conflict,
+            Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. } | QuorumError::Voided { .. }) => {
+                ErrorKind::Conflict
+            }
             Self::Folder(_) => ErrorKind::Storage,
             Self::Config(_) | Self::Network(_) | Self::Quorum(QuorumError::NoPrimary) => ErrorKind::Config,
             Self::OtherCommittee | Self::OtherDeployment { .. } | Self::Send(SendError::OtherChain { .. }) => {

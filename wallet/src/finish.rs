@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::{OrderEntry, OrderJournal, OrderState};
-use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
+use crate::wallet::{CERTIFICATES_MAX, READ_PATIENCE, Receipt, Resumed, Wallet};
 use fastpay_client::Answers;
 use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 
@@ -33,9 +33,9 @@ const LEARNED_MAX: usize = 256;
 impl Wallet {
     /// Finishes a stored order. What had to be made again before it is added to `before`.
     ///
-    /// If a recovery has ended the epoch of its certificate, or too few authorities know the certificate of an epoch that
-    /// ended long ago, the order of that certificate is certified again: it keeps its number, so it happens once. If the
-    /// recovery included it, or something else has taken the number since, that is the outcome.
+    /// If a recovery has ended the epoch of its certificate, or too few authorities attest the certificate of an ended epoch,
+    /// the order of that certificate is certified again: it keeps its number, so it happens once. If the recovery included
+    /// it, an archive proves it, something else has taken the number, or the contract voided it, that is the outcome.
     pub(crate) async fn finish(
         &self,
         journal: &OrderJournal,
@@ -43,17 +43,20 @@ impl Wallet {
         before: &mut Vec<Resumed>,
     ) -> Result<Resumed, WalletError> {
         let (account, sequence) = (journal.orders().account(), entry.sequence);
-        let mut to_certify = entry.order.clone();
+        let (mut to_certify, mut unsettled) = (entry.order.clone(), None);
         if let Some(stored) = entry.certificate {
             match self.network().verify_certificate(stored, account, sequence) {
                 Ok(certificate) => {
                     let begun_at = self.client().tracer().now();
                     match self.settle(journal, certificate.clone(), begun_at, true).await {
-                        Err(WalletError::Quorum(QuorumError::EpochEnded(epoch) | QuorumError::Outdated(epoch))) => {
-                            tracing::warn!(%sequence, %epoch, "a stored certificate does not count any more");
-                            self.client().report(Progress::Renewed(certificate.transfer().clone()));
+                        Err(WalletError::Quorum(
+                            error
+                            @ (QuorumError::EpochEnded(_) | QuorumError::Outdated(_) | QuorumError::Voided { .. }),
+                        )) => {
+                            tracing::warn!(%sequence, %error, "a stored certificate does not count");
                             // Not ours, if this one had superseded it: its owner may have ordered ours anew.
                             to_certify = Some(certificate.into_certificate().order);
+                            unsettled = Some(error);
                         }
                         settled => return Ok(Resumed::of(entry.order.map(|order| order.transfer), settled?)),
                     }
@@ -72,6 +75,12 @@ impl Wallet {
         if let Some(resumed) = self.note_decided(journal, &ordered, &answers).await? {
             return Ok(resumed);
         }
+        match unsettled {
+            // Nothing is noted before the contract says so, too.
+            Some(error @ QuorumError::Voided { .. }) => return Err(error.into()),
+            Some(_) => self.client().report(Progress::Renewed(order.transfer().clone())),
+            None => {}
+        }
         // Nothing is certified under this number before those below it are executed.
         before.extend(Box::pin(self.renew(journal, sequence, &answers)).await?);
         let mut conflict = self.conflict(account, sequence, &answers);
@@ -83,9 +92,14 @@ impl Wallet {
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
         match self.bring_home(journal, &order, first, true).await {
             Err(WalletError::Quorum(error)) => {
-                // Authorities step over a number that a recovery debited when they are asked for something about it.
+                // Authorities step over a number that a recovery debited when they are asked for something about it. And a
+                // liar may have shown a certificate of a void number.
                 let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
-                self.note_spent(journal, &ordered, &answers).await?.ok_or(WalletError::Quorum(error))
+                let decided = match self.note_spent(journal, &ordered, &answers).await? {
+                    None => self.note_decided(journal, &ordered, &answers).await?,
+                    spent => spent,
+                };
+                decided.ok_or(WalletError::Quorum(error))
             }
             receipt => Ok(Resumed::of(Some(ordered), receipt?)),
         }
@@ -183,11 +197,18 @@ impl Wallet {
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
         let (start, begun_at) = (Instant::now(), self.client().tracer().now());
-        let certificate = self.certify_one(order, first).await?;
-        let certified_after = start.elapsed();
-        journal.certify(&certificate)?;
-        let receipt = self.settle(journal, certificate, begun_at, resumed).await?;
-        Ok(Receipt { certified_after, ..receipt })
+        let mut tried = 0..CERTIFICATES_MAX;
+        loop {
+            let certificate = self.certify_one(order, first.clone()).await?;
+            let certified_after = start.elapsed();
+            journal.certify(&certificate)?;
+            match self.settle(journal, certificate, begun_at, resumed).await {
+                // A liar showed what retired keys may have made. It is not taken from anybody again.
+                Err(WalletError::Quorum(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)))
+                    if tried.next().is_some() => {}
+                receipt => return Ok(Receipt { certified_after, ..receipt? }),
+            }
+        }
     }
 
     /// The certificate of the number of `order`: for this order, or for whichever competitor can still get one.
@@ -288,7 +309,7 @@ impl Wallet {
     ) -> Result<Receipt, WalletError> {
         let (start, certified_at) = (Instant::now(), self.client().tracer().now());
         let settled = self.through_epochs(|| self.client().settle(&certificate)).await?;
-        journal.settle(certificate.transfer().sequence())?;
+        journal.settle(&certificate)?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
         if let (Some(begun_at), Some(certified_at)) = (begun_at, certified_at) {
             self.trace(&certificate, begun_at, certified_at, resumed);
@@ -372,6 +393,8 @@ impl Wallet {
             }
             _ => Vec::new(),
         };
+        let epoch = self.network().committee().epoch();
+        let mut unsettled = Vec::new();
         // The newest first: with it, the folder knows the next number even if this is interrupted.
         for sequence in numbers.iter().rev().copied() {
             let mut found = found.remove(&(account, sequence));
@@ -391,11 +414,26 @@ impl Wallet {
                 continue;
             };
             journal.certify(&certificate)?;
-            // The next certificate has votes of a quorum, whose members had confirmed this one before they voted.
-            if sequence.next() < Some(next) {
-                journal.settle(sequence)?;
+            if sequence.next() >= Some(next) {
+                continue;
+            }
+            // The next certificate has votes of a quorum, whose members had confirmed one of this number before they voted.
+            // In the current epoch, there is one. Keys of an earlier epoch may have made another.
+            if certificate.certificate().epoch >= epoch {
+                journal.settle(&certificate)?;
+            } else {
+                unsettled.push(certificate);
             }
         }
+        // What is not settled here stays open, and `finish` finds out what became of it.
+        self.settle_many(unsettled, |certificate, settled| match settled {
+            Ok(_) => journal.settle(&certificate),
+            Err(error) => {
+                tracing::warn!(digest = %certificate.digest(), %error, "a certificate of an earlier epoch is not settled");
+                Ok(())
+            }
+        })
+        .await?;
         Ok(())
     }
 

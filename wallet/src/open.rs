@@ -44,7 +44,7 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
         None => genesis_committees(config)?,
     };
     let network = Network::new(domain, committees.clone(), &endpoints)?;
-    if !network.unreached().is_empty() {
+    if !network.is_all_found() {
         network.learn_names(Instant::now() + READ_PATIENCE).await;
         network.find_members(Instant::now() + READ_PATIENCE).await;
     }
@@ -168,7 +168,7 @@ impl Wallet {
             return Err(WalletError::OtherCommittee);
         }
         match self.read_committees(&primary, &known).await {
-            Ok((committees, closing)) => self.learn(known, committees, closing).await?,
+            Ok((committees, closing)) => self.learn(committees, closing).await?,
             // One of several nodes is away or behind: the known committees stay valid.
             Err(DepositsError::Alarm(Alarm::EpochLost { .. })) => {}
             Err(error) if error.is_retryable() => {
@@ -239,17 +239,25 @@ impl Wallet {
     }
 
     /// After too few answers: reads the contract, and asks where members are that the endpoints file does not list. Returns
-    /// whether there is a newer committee, or another address.
+    /// whether there is a newer committee, another address, or a quorum under names that were not known.
     pub(crate) async fn seek_members(&self) -> bool {
-        let (epoch, told) = (self.network().committee().epoch(), self.network().told());
+        let network = self.network();
+        let (epoch, told, was_reached) = (network.committee().epoch(), network.told(), network.check_reach().is_ok());
         if let Err(error) = self.follow().await {
             tracing::debug!(%error, "whether there is another committee cannot be found out now");
         }
-        self.network().drop_hint();
-        if !self.network().is_all_listed() && self.network().told() == told {
+        network.drop_hint();
+        if !network.is_all_listed() && network.told() == told {
             self.find_members().await;
         }
-        self.network().committee().epoch() > epoch || self.network().told() != told
+        // Members that change their keys give their new names once they have read the rotation, as this wallet has.
+        let until = Instant::now() + READ_PATIENCE;
+        while network.check_reach().is_err() && Instant::now() < until {
+            sleep(self.client().options().backoff_max).await;
+            network.learn_names(until).await;
+        }
+        let is_reached = network.check_reach().is_ok();
+        network.committee().epoch() > epoch || network.told() != told || is_reached && !was_reached
     }
 
     /// Asks the authorities where members are that the endpoints file does not list. Returns whether anything new is known.
@@ -261,23 +269,20 @@ impl Wallet {
         is_new
     }
 
-    async fn learn(
-        &self,
-        known: Committees,
-        committees: Committees,
-        closing: Option<Epoch>,
-    ) -> Result<(), WalletError> {
+    async fn learn(&self, committees: Committees, closing: Option<Epoch>) -> Result<(), WalletError> {
         let network = self.network();
-        let names = network.names();
-        network.adopt(committees.clone(), names.clone());
+        network.adopt(committees.clone(), network.names());
         let is_counted = closing.is_some_and(|closing| network.count_closing(closing));
         let now = network.ask_names(Instant::now() + READ_PATIENCE).await;
-        if committees != known || now != names || is_counted {
-            network.adopt(committees.clone(), now.clone());
+        network.adopt(committees.clone(), now.clone());
+        let stored = self.folder().known_committees()?;
+        if is_counted
+            || stored.is_none_or(|stored| (stored.committees, stored.names) != (committees.clone(), now.clone()))
+        {
             let learned = KnownCommittees { names: now, closing, ..KnownCommittees::new(network.domain(), committees) };
             self.folder().learn_committees(&learned)?;
         }
-        if !network.unreached().is_empty() {
+        if !network.is_all_found() {
             self.find_members().await;
         }
         Ok(())

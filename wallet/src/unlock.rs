@@ -121,8 +121,8 @@ impl Wallet {
                 Err(error) => Err(error),
             },
             UnlockState::Voided => {
-                // A certificate proves that the number was executed, whatever the Ethereum node answers, unless a
-                // recovery has ended it, as it may have ended the one that is stored here.
+                // A certificate proves that the number was executed, whatever the Ethereum node answers, unless f + 1
+                // authorities refuse it: a recovery has ended it, or they say, too, that the number is void.
                 if self.find_counting_certificate(account, sequence).await.is_some() {
                     return Ok(Unlocking::Finished(self.resume(account).await?));
                 }

@@ -77,7 +77,8 @@ impl Wallet {
         if truncated {
             self.add_known_assets(account, &mut states).await?;
         }
-        let listed: Vec<_> = states.values().collect();
+        let listed: Vec<_> =
+            states.iter().filter(|(name, _)| committee.member(name).is_some()).map(|(_, state)| state).collect();
         let balances = agreed_balances(&listed, self.network().trusted_count());
         Ok(AccountView { account, balances, next_sequence, states, silent, truncated })
     }

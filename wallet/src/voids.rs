@@ -18,15 +18,13 @@ impl Wallet {
     /// If too few authorities answer, or the folder cannot be used.
     pub async fn note_voids(&self, account: AccountId) -> Result<(), WalletError> {
         let orders = self.folder().orders(account);
-        if orders.unfinished()?.iter().all(|entry| entry.certificate.is_some()) {
+        if orders.unfinished()?.is_empty() {
             return Ok(());
         }
         let journal = orders.lock(LOCK_PATIENCE).await?;
         let answers = self.ask_account(account).await?;
         for entry in journal.orders().unfinished()? {
-            if entry.certificate.is_none() {
-                self.note_void(&journal, entry.sequence, &answers).await?;
-            }
+            self.note_void(&journal, entry.sequence, &answers).await?;
         }
         Ok(())
     }
@@ -132,9 +130,9 @@ impl Wallet {
     }
 
     /// Whether a number is void: f + 1 authorities have stepped over it, the contract confirms it in a final block, and
-    /// a quorum answers that it has no certificate of it. A certificate that no recovery has ended proves that the
-    /// number was executed, whatever the Ethereum node answers, and a missing answer proves nothing. False if the
-    /// Ethereum node does not answer.
+    /// a quorum answers that it has no certificate of it. A certificate proves that the number was executed, whatever the
+    /// Ethereum node answers, unless a recovery has ended it or f + 1 authorities refuse it because its number is void. A
+    /// missing answer proves nothing. False if the Ethereum node does not answer.
     pub(crate) async fn is_void(
         &self,
         account: AccountId,
@@ -159,9 +157,9 @@ impl Wallet {
         }
     }
 
-    /// Whether f + 1 authorities, so at least one honest one, are beyond a number.
+    /// Whether f + 1 members, so at least one honest one, are beyond a number.
     pub(crate) fn is_stepped_over(&self, sequence: SequenceNumber, answers: &Answers<AccountState>) -> bool {
-        let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+        let states = self.network().of_members(answers).into_values();
         states.filter(|state| state.next_sequence > sequence).count() >= self.network().trusted_count()
     }
 }

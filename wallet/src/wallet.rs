@@ -18,19 +18,23 @@ use fastpay_core::{
 };
 use fastpay_rpc::AccountState;
 use fastpay_telemetry::Tracer;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::WalletError;
-use crate::folder::{Folder, OrderJournal};
+use crate::folder::{Folder, FolderError, OrderJournal};
 use fastpay_client::{Answers, Network};
-use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions};
+use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions, Settled};
 use fastpay_client::{claims_above, supported_balance};
 
 /// The maximum wait for another command that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of unfinished orders of other copies that are finished before a new one is signed.
 pub(crate) const ADOPTIONS_MAX: usize = 8;
+/// The maximum number of certificates submitted at a time.
+const SETTLED_AT_ONCE: usize = 16;
+/// The maximum number of certificates of one number that are tried, one after another: retired keys can make several.
+pub(crate) const CERTIFICATES_MAX: usize = 8;
 /// The maximum time for reads, in all.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -293,26 +297,56 @@ impl Wallet {
         }
     }
 
-    /// As [`Wallet::find_certificate`], without a certificate whose epoch a recovery has ended: it does not prove that
-    /// the number was executed. Whether it has ended is only known once the certificate was sent to the authorities.
+    /// As [`Wallet::find_certificate`], without a certificate that does not prove that the number was executed: a recovery
+    /// has ended its epoch, too few members attest it, or the contract has voided its number. That is only known once the
+    /// certificate was sent to the authorities.
     pub(crate) async fn find_counting_certificate(
         &self,
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
-        let found = self.find_certificate(account, sequence).await?;
-        if found.certificate().epoch >= self.network().committee().epoch() {
-            return Some(found);
+        let mut found = self.find_certificate(account, sequence).await?;
+        for _ in 0..CERTIFICATES_MAX {
+            match self.through_epochs(|| self.client().settle(&found)).await {
+                // Keys of a retired committee may have made it. Another authority may have another one.
+                Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)) => {
+                    found = self.find_certificate(account, sequence).await?;
+                }
+                // Its owner signed two orders, and an authority has kept the certificate of one hidden.
+                Err(QuorumError::Voided { .. }) => return None,
+                _ => break,
+            }
         }
-        match self.through_epochs(|| self.client().settle(&found)).await {
-            Err(QuorumError::EpochEnded(_)) => self.find_certificate(account, sequence).await,
-            // Keys of a retired committee may have made it.
-            Err(QuorumError::Outdated(_)) => None,
-            _ => Some(found),
+        Some(found)
+    }
+
+    /// Has certificates settled, many at a time, until `READ_PATIENCE` is over, and notes each outcome.
+    pub(crate) async fn settle_many(
+        &self,
+        certificates: impl IntoIterator<Item = VerifiedCertificate>,
+        mut note: impl FnMut(VerifiedCertificate, Result<Settled, QuorumError>) -> Result<(), FolderError>,
+    ) -> Result<(), FolderError> {
+        let (mut waiting, mut settling) = (certificates.into_iter(), JoinSet::new());
+        let until = Instant::now() + READ_PATIENCE;
+        loop {
+            while settling.len() < SETTLED_AT_ONCE
+                && let Some(certificate) = waiting.next()
+            {
+                let wallet = self.clone();
+                settling.spawn(async move {
+                    let settled = wallet.through_epochs(|| wallet.client().settle(&certificate)).await;
+                    (certificate, settled)
+                });
+            }
+            match timeout_at(until, settling.join_next()).await {
+                Ok(Some(Ok((certificate, settled)))) => note(certificate, settled)?,
+                Ok(Some(Err(_))) => {}
+                Ok(None) | Err(_) => return Ok(()),
+            }
         }
     }
 
-    /// An account's state at every authority that answers; at least a quorum.
+    /// An account's state at every authority that answers; at least a quorum of members.
     pub(crate) async fn ask_account(&self, account: AccountId) -> Result<Answers<AccountState>, WalletError> {
         let ask = || self.network().account(account, Instant::now() + READ_PATIENCE);
         self.among_members(|| async { self.enough(ask().await) }).await
@@ -329,7 +363,7 @@ impl Wallet {
     }
 
     fn enough(&self, answers: Answers<AccountState>) -> Result<Answers<AccountState>, WalletError> {
-        let answered = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
+        let answered = self.network().of_members(&answers).len();
         let quorum = self.network().committee().quorum();
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
@@ -387,7 +421,7 @@ impl Wallet {
         asset: Asset,
         answers: &Answers<AccountState>,
     ) -> Option<fastpay_core::Balance> {
-        let states: Vec<_> = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+        let states: Vec<_> = self.network().of_members(answers).into_values().collect();
         supported_balance(&states, sequence, asset, self.network().trusted_count(), |sequence| {
             if journal.orders().is_voided(sequence).ok()? {
                 return Some((asset, Amount::ZERO));

@@ -75,6 +75,15 @@ impl Network {
         self.committee().members().iter().all(|member| self.is_listed(&member.name))
     }
 
+    /// Whether the endpoints file lists each current member under its present name, or the member says itself where it is.
+    /// For any other member, an endpoint may stand that falsely claims to be it.
+    #[must_use]
+    pub fn is_all_found(&self) -> bool {
+        let known = self.known();
+        let mut members = known.committees.current().members().iter().map(|member| member.name);
+        members.all(|name| self.is_listed(&name) || known.told.contains_key(&name))
+    }
+
     fn is_listed(&self, name: &AuthorityName) -> bool {
         self.shared.listed.iter().any(|listed| listed.name() == *name)
     }
@@ -89,7 +98,7 @@ impl Network {
                 break;
             }
             is_new = true;
-            if self.unreached().is_empty() {
+            if self.is_all_found() {
                 break;
             }
         }

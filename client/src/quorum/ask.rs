@@ -86,8 +86,7 @@ impl CommitteeClient {
             Help::Received(_) => self.push_received(authority, sender, known).await,
             Help::Certificate => {
                 let found = self.network.find_certificate(sender, sequence).await;
-                let counting = found.filter(|found| !self.network.is_outdated(found));
-                return Helped::Found(counting.map(Box::new));
+                return Helped::Found(found.map(Box::new));
             }
         };
         brought.map_or_else(Helped::Failed, Helped::Brought)

@@ -1,5 +1,5 @@
-//! Gathers the votes with which a certificate of an epoch that ended long ago counts: those of f + 1 members of the
-//! current committee that it exists. One of them is honest, and executed it, or kept it while it counted.
+//! Gathers the votes with which a certificate of an ended epoch counts: those of f + 1 members of the current committee
+//! that it exists. One of them is honest, and executed it, or kept it while it counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Why a certificate does not have the votes of f + 1 members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unattested {
-    /// So many members do not know it that it cannot get them.
+    /// So many members do not know it, or have pruned it, that it cannot get them.
     Unknown,
     /// It may get them from members that have not answered. Ask again.
     Late,
@@ -35,7 +35,7 @@ enum Heard {
     Vote(VerifiedContractVote),
     /// It votes in a newer epoch.
     Ahead(Epoch),
-    /// It does not know the certificate, or sends no valid vote.
+    /// It does not know the certificate, or has pruned it, or sends no valid vote.
     Denial(String),
     /// It does not say now.
     Nothing(String),
@@ -103,7 +103,10 @@ impl Heard {
                 return Self::Ahead(epoch);
             }
             Err(ClientError::Refused(refusal)) if is_denial(&refusal) => return Self::Denial(refusal.to_string()),
-            Err(error @ ClientError::Malformed(_)) => return Self::Denial(error.to_string()),
+            // It has pruned what it executed under the number; an archive proves that.
+            Err(error @ (ClientError::Malformed(_) | ClientError::Pruned(_))) => {
+                return Self::Denial(error.to_string());
+            }
             Err(error) => return Self::Nothing(error.to_string()),
         };
         if epoch > committee.epoch() {

@@ -25,7 +25,7 @@ pub struct Ballot {
     names: Vec<TransferName>,
     committee: Arc<Committee>,
     digest: Digest,
-    /// By signer; all other maps are by the authority that answered.
+    /// By signer; all other maps are by the authority that answered, which may have left the committee.
     votes: BTreeMap<AuthorityName, VerifiedContractVote>,
     missing: BTreeMap<AuthorityName, Vec<usize>>,
     uncovered: BTreeMap<AuthorityName, Vec<usize>>,
@@ -103,11 +103,15 @@ impl Ballot {
         &self.failures
     }
 
+    fn is_member(&self, name: &AuthorityName) -> bool {
+        self.committee.member(name).is_some()
+    }
+
     /// A newer epoch in which an honest authority votes.
     #[must_use]
     pub fn newer_epoch(&self) -> Option<Epoch> {
-        let epochs = self.failures.values().filter_map(|failure| match failure {
-            PeerFailure::OtherEpoch(epoch) if *epoch > self.committee.epoch() => Some(*epoch),
+        let epochs = self.failures.iter().filter_map(|(name, failure)| match failure {
+            PeerFailure::OtherEpoch(epoch) if *epoch > self.committee.epoch() && self.is_member(name) => Some(*epoch),
             _ => None,
         });
         newer_epoch(&self.committee, epochs)
@@ -118,7 +122,8 @@ impl Ballot {
     #[must_use]
     pub fn in_the_way(&self) -> Option<std::collections::BTreeSet<usize>> {
         let needed = self.committee.quorum().saturating_sub(self.votes.len());
-        let mut lists: Vec<_> = self.missing.values().chain(self.uncovered.values()).collect();
+        let lists = self.missing.iter().chain(&self.uncovered);
+        let mut lists: Vec<_> = lists.filter(|(name, _)| self.is_member(name)).map(|(_, list)| list).collect();
         if needed == 0 || lists.len() < needed {
             return None;
         }
@@ -284,6 +289,23 @@ mod tests {
         // A later good answer replaces the failure.
         case.vote(3, 3);
         assert_eq!((case.ballot.votes(), case.ballot.failures().get(&case.name(3))), (1, None));
+    }
+
+    #[test]
+    fn who_left_the_committee_names_no_epoch_and_leaves_nothing_out() {
+        let left = AuthorityName([9; 32]);
+        let mut ahead = case(1);
+        for by in [ahead.name(0), left] {
+            ahead.ballot.count(by, Err(ClientError::Refused(fastpay_rpc::Refusal::NotVoting(Epoch(3)))));
+            let vote = sign_batch_vote(&ahead.committee.keys[0], &ahead.committee.domain, Epoch(3), &redemptions(1));
+            ahead.ballot.count(by, Ok(BatchAnswer::Vote { epoch: Epoch(3), vote }));
+        }
+        assert_eq!(ahead.ballot.newer_epoch(), None);
+        let mut lacking = case(2);
+        lacking.vote(0, 0);
+        lacking.answer(1, Ok(BatchAnswer::Missing(vec![0])));
+        lacking.ballot.count(left, Ok(BatchAnswer::Missing(vec![1])));
+        assert_eq!(lacking.ballot.in_the_way(), None, "too few members have answered");
     }
 
     fn check(count: u64, signed: usize, missing: &[&[usize]], expected: Option<&[usize]>) {

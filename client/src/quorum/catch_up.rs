@@ -56,7 +56,7 @@ impl CommitteeClient {
             };
             let (_, next) = confirmed.map_err(|failure| match failure {
                 // That says nothing of the certificate or order that follows. It is asked again, as others may attest it.
-                PeerFailure::Unattested(_) => PeerFailure::Behind(sequence),
+                PeerFailure::Unattested(_) | PeerFailure::Voided => PeerFailure::Behind(sequence),
                 failure => failure,
             })?;
             if next <= sequence {
@@ -129,7 +129,8 @@ impl CommitteeClient {
                 known.insert((sender, sequence));
                 brought = brought.saturating_add(1);
             }
-            lists = lists.saturating_add(1);
+            let is_member = self.network.committee().member(&self.network.present_name(lister)).is_some();
+            lists = lists.saturating_add(usize::from(is_member));
             if lists.saturating_add(1) >= self.network.committee().quorum() {
                 deadline = deadline.min(Instant::now() + LATE_LIST);
             }
@@ -177,6 +178,7 @@ pub(super) fn failure_of(error: ClientError) -> PeerFailure {
         ClientError::Refused(Refusal::NotRequested(_)) => PeerFailure::NotRequested,
         ClientError::Refused(Refusal::EpochEnded(since)) => PeerFailure::EpochEnded(since),
         ClientError::Refused(Refusal::Unattested(epoch)) => PeerFailure::Unattested(epoch),
+        ClientError::Refused(Refusal::Voided(_)) => PeerFailure::Voided,
         ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             PeerFailure::Behind(missing)

@@ -1,17 +1,22 @@
 //! Settles a certificate, which means that a quorum of one committee confirms it in that committee's epoch. The other
 //! authorities are brought up to date in the background, for a bounded time. A number that a quorum has confirmed in
 //! one epoch is never voided; confirmations of two epochs do not add up (docs/PROTOCOL.md, K13).
+//!
+//! An authority confirms every certificate of a number that it has executed. Two certificates of the current epoch are of
+//! one order. The keys of an earlier committee may be stolen, so f + 1 members must also vote that they executed exactly
+//! the order of its certificate (`attest`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::AuthorityClient;
+use crate::network::NAMES;
 use fastpay_core::{AuthorityName, Committee, Epoch, VerifiedCertificate};
 use fastpay_telemetry::{Attribute, Side};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
+use super::attest::{Unattested, attest};
 use super::tally::{PeerFailure, newer_epoch};
 use super::{Backoff, CommitteeClient, Progress, QuorumError};
 
@@ -28,9 +33,6 @@ pub struct Settled {
 /// The newest failure with each authority.
 type Failures = Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>;
 
-/// The maximum time to ask endpoints without a current member's name for their names.
-const NAMES: Duration = Duration::from_secs(1);
-
 type Confirming = JoinSet<(AuthorityName, Outcome)>;
 
 /// The outcome of asking one authority.
@@ -43,13 +45,22 @@ enum Outcome {
     Unattested,
     /// It refuses the certificate because a recovery has ended the certificate's epoch: those from this one on count.
     Ended(Epoch),
+    /// It refuses the certificate because the contract voided its number.
+    Voided,
     Refused,
 }
 
-fn no_quorum(count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
+/// The members that say one thing, and the endpoints that say it and may be members under new names.
+#[derive(Debug, Default)]
+struct Voices {
+    members: BTreeSet<AuthorityName>,
+    unnamed: BTreeSet<AuthorityName>,
+}
+
+fn no_quorum(what: &'static str, count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
     let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
     let failures = failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
-    QuorumError::NoQuorum { what: "confirmations", count, quorum, timed_out, failures }
+    QuorumError::NoQuorum { what, count, quorum, timed_out, failures }
 }
 
 /// Whether `refusals` of members prove that a transfer is not settled, even if f of them lie: fewer than a quorum can
@@ -64,13 +75,13 @@ impl QuorumError {
     #[must_use]
     pub fn is_unsettled(&self, committee: &Committee) -> bool {
         let failures = match self {
-            Self::EpochEnded(_) => return true,
+            Self::EpochEnded(_) | Self::Voided { .. } => return true,
             Self::NoQuorum { failures, .. } => failures,
             _ => return false,
         };
         let refused = |(name, failure): &&(AuthorityName, PeerFailure)| {
-            use PeerFailure::{EpochEnded, Refused, Unattested};
-            let is_refusal = matches!(failure, Refused(_) | EpochEnded(_) | Unattested(_));
+            use PeerFailure::{EpochEnded, Refused, Unattested, Voided};
+            let is_refusal = matches!(failure, Refused(_) | EpochEnded(_) | Unattested(_) | Voided);
             committee.member(name).is_some() && is_refusal
         };
         is_unsettled(committee, failures.iter().filter(refused).count())
@@ -78,11 +89,13 @@ impl QuorumError {
 }
 
 impl CommitteeClient {
-    /// Sends a certificate to all authorities, until a quorum has confirmed it in the committee's epoch.
+    /// Sends a certificate to all authorities, until a quorum has confirmed it in the committee's epoch. If it is of an
+    /// earlier epoch, f + 1 members must have executed exactly its order.
     ///
     /// # Errors
     /// [`QuorumError::NoQuorum`]: settle it again. [`QuorumError::NewEpoch`]: follow it, and settle again.
-    /// [`QuorumError::EpochEnded`], [`QuorumError::Outdated`]: certify its order again.
+    /// [`QuorumError::EpochEnded`], [`QuorumError::Outdated`]: certify its order again. [`QuorumError::Voided`]: its order
+    /// never happens.
     pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, QuorumError> {
         let committee = self.network.committee();
         let quorum = committee.quorum();
@@ -94,44 +107,43 @@ impl CommitteeClient {
             let (authority, certificate) = (authority.clone(), certificate.clone());
             confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
-        let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
-        let (mut unnamed, mut ended, mut unnamed_ended, mut unattested) = (Vec::new(), Vec::new(), Vec::new(), 0_usize);
-        let mut counting_since = Epoch(u64::MAX);
+        let (mut confirmed, mut ended, mut voided) = (Voices::default(), Voices::default(), Voices::default());
+        let (mut ahead, mut refusals, mut unattested) = (Vec::new(), 0_usize, 0_usize);
+        let (mut counting_since, trusted) = (Epoch(u64::MAX), committee.one_honest());
+        let no_quorum = |confirmed: &Voices, timed_out| {
+            no_quorum("confirmations", confirmed.members.len(), quorum, timed_out, &failures)
+        };
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
                 Ok(Some(Err(_))) => continue,
-                Ok(None) => return Err(no_quorum(confirmed.len(), quorum, false, &failures)),
-                Err(_) => return Err(no_quorum(confirmed.len(), quorum, !confirming.is_empty(), &failures)),
+                Ok(None) => return Err(no_quorum(&confirmed, false)),
+                Err(_) => return Err(no_quorum(&confirmed, !confirming.is_empty())),
             };
+            let name = self.network.present_name(name);
             let is_member = committee.member(&name).is_some();
             match outcome {
                 Outcome::Confirmed => {
+                    self.hear(&mut confirmed, name, quorum, &committee, deadline).await;
                     if is_member {
-                        confirmed.push(name);
-                        self.report(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
-                    } else {
-                        unnamed.push(name);
-                    }
-                    if confirmed.len() < quorum && confirmed.len().saturating_add(unnamed.len()) >= quorum {
-                        confirmed.extend(self.members_among(&mut unnamed, &committee, deadline).await);
+                        let confirmations = confirmed.members.len();
+                        self.report(Progress::Confirmed { authority: name, confirmations, quorum });
                     }
                 }
                 Outcome::Ended(since) => {
                     counting_since = counting_since.min(since);
-                    if is_member {
-                        ended.push(name)
-                    } else {
-                        unnamed_ended.push(name)
-                    }
-                    let trusted = committee.one_honest();
-                    if ended.len() < trusted && ended.len().saturating_add(unnamed_ended.len()) >= trusted {
-                        ended.extend(self.members_among(&mut unnamed_ended, &committee, deadline).await);
-                    }
+                    self.hear(&mut ended, name, trusted, &committee, deadline).await;
                     // One of them is honest, and an epoch that has ended never counts again.
-                    if ended.len() >= trusted {
+                    if ended.members.len() >= trusted {
                         self.network.count_since(counting_since);
                         return Err(QuorumError::EpochEnded(certificate.certificate().epoch));
+                    }
+                }
+                Outcome::Voided => {
+                    self.hear(&mut voided, name, trusted, &committee, deadline).await;
+                    // One of them is honest, and a void number stays void.
+                    if voided.members.len() >= trusted {
+                        return Err(QuorumError::Voided { certificate: Box::new(certificate.clone()) });
                     }
                 }
                 Outcome::Ahead(_) | Outcome::Refused | Outcome::Unattested if !is_member => {}
@@ -145,37 +157,83 @@ impl CommitteeClient {
                     refusals = refusals.saturating_add(1);
                     unattested = unattested.saturating_add(usize::from(outcome == Outcome::Unattested));
                     // One of them is honest, and too few know the certificate.
-                    if unattested >= committee.one_honest() {
+                    if unattested >= trusted {
                         self.network.outdate(certificate);
                         return Err(QuorumError::Outdated(certificate.certificate().epoch));
                     }
-                    if is_unsettled(&committee, refusals.saturating_add(ended.len())) {
-                        return Err(no_quorum(confirmed.len(), quorum, false, &failures));
-                    }
                 }
             }
-            if confirmed.len() >= quorum {
+            let refusals = refusals.saturating_add(ended.members.len()).saturating_add(voided.members.len());
+            if is_unsettled(&committee, refusals) {
+                return Err(no_quorum(&confirmed, false));
+            }
+            if confirmed.members.len() >= quorum {
+                self.check_executed(certificate, &committee, deadline, &failures).await?;
                 self.network.count_again(certificate);
                 let until = Instant::now() + self.options.background;
+                let confirmed: Vec<_> = confirmed.members.into_iter().collect();
                 let rest = tokio::spawn(finish(confirming, confirmed.len(), until));
                 return Ok(Settled { confirmed, rest });
             }
         }
     }
 
-    /// Removes from `unnamed` the endpoints that are members under a new name, and returns their new names. The others
-    /// have left the committee, and their confirmations do not count.
-    async fn members_among(
+    /// Checks that f + 1 members executed the order of a certificate that a quorum has confirmed, if it is of an earlier
+    /// epoch.
+    async fn check_executed(
         &self,
-        unnamed: &mut Vec<AuthorityName>,
+        certificate: &VerifiedCertificate,
         committee: &Committee,
         deadline: Instant,
-    ) -> Vec<AuthorityName> {
-        let names = self.network.ask_names(deadline.min(Instant::now() + NAMES)).await;
-        let current = |name: &AuthorityName| names.get(name).copied().filter(|name| committee.member(name).is_some());
-        let members = unnamed.iter().filter_map(current).collect();
-        unnamed.retain(|name| current(name).is_none());
-        members
+        failures: &Failures,
+    ) -> Result<(), QuorumError> {
+        let (of, digest) = (certificate.certificate(), certificate.digest());
+        if of.epoch >= committee.epoch() {
+            return Ok(());
+        }
+        let mut backoff = Backoff::new(self.options);
+        loop {
+            let authorities = self.network.authorities();
+            match timeout_at(deadline, attest(authorities.iter(), self.network.domain(), committee, of, digest)).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(Unattested::Unknown)) => {
+                    self.network.outdate(certificate);
+                    return Err(QuorumError::Outdated(of.epoch));
+                }
+                Ok(Err(Unattested::NewEpoch(epoch))) => {
+                    return Err(QuorumError::NewEpoch { epoch, known: committee.epoch() });
+                }
+                // Silence says nothing.
+                Ok(Err(Unattested::Late)) => backoff.wait().await,
+                Err(_) => {
+                    return Err(no_quorum("votes that this was executed", 0, committee.one_honest(), true, failures));
+                }
+            }
+        }
+    }
+
+    /// Adds the voice of an endpoint. If those of endpoints without a member's name would make up as many as are `needed`,
+    /// asks these for their names: those that have left the committee do not count.
+    async fn hear(
+        &self,
+        voices: &mut Voices,
+        name: AuthorityName,
+        needed: usize,
+        committee: &Committee,
+        deadline: Instant,
+    ) {
+        let Voices { members, unnamed } = voices;
+        if committee.member(&name).is_some() {
+            members.insert(name)
+        } else {
+            unnamed.insert(name)
+        };
+        if members.len() < needed && members.len().saturating_add(unnamed.len()) >= needed {
+            self.network.learn_names(deadline.min(Instant::now() + NAMES)).await;
+            let present = unnamed.iter().map(|name| self.network.present_name(*name));
+            (*members, *unnamed) =
+                members.iter().copied().chain(present).partition(|name| committee.member(name).is_some());
+        }
     }
 
     async fn confirm_patiently(
@@ -211,6 +269,7 @@ impl CommitteeClient {
                     Some(Outcome::Ended(since))
                 }
                 PeerFailure::Unattested(_) => Some(Outcome::Unattested),
+                PeerFailure::Voided => Some(Outcome::Voided),
                 PeerFailure::EpochEnded(_) | PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };

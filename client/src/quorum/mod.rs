@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::network::Network;
+use crate::network::{NAMES, Network};
 
 pub use attest::{Unattested, attest};
 pub use batch::Ballot;
@@ -190,18 +190,28 @@ pub enum QuorumError {
          any more; the order can be certified again: run `fastpay resume`"
     )]
     EpochEnded(Epoch),
-    /// The epoch of the certificate ended long ago, and too few authorities know the certificate. Its order may be certified
-    /// anew.
+    /// The epoch of the certificate has ended, and too few authorities know the certificate or have executed its order. The
+    /// order may be certified anew, unless another one, or an archive, has its number.
     #[error(
-        "this was certified in epoch {0}, which ended long ago, and too few authorities know it; it can be certified again: \
-         run `fastpay resume`"
+        "this was certified in epoch {0}, which has ended, and too few authorities say that they executed it; it can be \
+         certified again, unless its number was taken: run `fastpay resume`"
     )]
     Outdated(Epoch),
+    /// The contract voided the number of the certificate, as at least one honest authority says: its order never happens.
+    #[error(
+        "the contract voided sequence number {} of account {}, as more than f authorities say: this was not executed and \
+         never will be. Run `fastpay resume` with an Ethereum node that answers to note it",
+        .certificate.transfer().sequence(), .certificate.transfer().sender()
+    )]
+    Voided {
+        /// The certificate, which an attacker may have kept hidden.
+        certificate: Box<VerifiedCertificate>,
+    },
     /// Too few good answers.
     #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]
     NoQuorum {
-        /// The kind of answer: votes or confirmations.
+        /// The kind of answer.
         what: &'static str,
         /// How many came.
         count: usize,
@@ -294,6 +304,9 @@ impl CommitteeClient {
     /// See [`QuorumError`]. The same order may always be sent again.
     pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
         let deadline = Instant::now() + self.options.deadline;
+        if self.network.check_reach().is_err() {
+            self.network.learn_names(deadline.min(Instant::now() + NAMES)).await;
+        }
         // One epoch's committee throughout: votes of two epochs do not add up.
         let committee = self.network.committee();
         let mut tally = Tally::new(committee.clone(), order.clone());
@@ -308,6 +321,7 @@ impl CommitteeClient {
             let Ok(Some((authority, answer))) = timeout_at(deadline, answered.recv()).await else {
                 return Err(tally.error(true));
             };
+            let authority = self.network.present_name(authority);
             self.report_answer(&tally, authority, &answer);
             match tally.count(authority, answer) {
                 Verdict::Wait => {}

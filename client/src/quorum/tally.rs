@@ -56,6 +56,9 @@ pub enum PeerFailure {
     /// The certificate's epoch, the value, ended too long ago for it to count by itself there, and too few attest it.
     #[error("certificates of epoch {0} do not count by themselves any more, and too few authorities know this one")]
     Unattested(Epoch),
+    /// The contract voided the number of the certificate, as it says: no order of it ever happens.
+    #[error("it says that the contract voided the number")]
+    Voided,
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
@@ -95,6 +98,7 @@ impl PeerFailure {
             Self::NotRequested => "not-requested",
             Self::EpochEnded(_) => "epoch-ended",
             Self::Unattested(_) => "unattested",
+            Self::Voided => "voided",
             Self::Refused(_) => "refused",
             Self::Misbehaved(_) => "misbehaved",
         }
@@ -156,7 +160,7 @@ pub enum Verdict {
 pub struct Tally {
     committee: Arc<Committee>,
     order: VerifiedOrder,
-    /// By signer; all other maps are by the authority that answered.
+    /// By signer; all other maps are by the authority that answered, which may have left the committee.
     votes: BTreeMap<AuthorityName, VerifiedVote>,
     ahead: BTreeMap<AuthorityName, Epoch>,
     locked: BTreeMap<AuthorityName, VerifiedOrder>,
@@ -202,7 +206,8 @@ impl Tally {
                 self.locked.remove(&authority);
                 self.failures.insert(authority, PeerFailure::OtherEpoch(epoch));
                 self.ahead.insert(authority, epoch);
-                if let Some(epoch) = newer_epoch(&self.committee, self.ahead.values().copied()) {
+                let told = self.ahead.iter().filter(|(name, _)| self.committee.member(name).is_some());
+                if let Some(epoch) = newer_epoch(&self.committee, told.map(|(_, epoch)| *epoch)) {
                     return Verdict::NewEpoch(epoch);
                 }
             }
@@ -242,14 +247,17 @@ impl Tally {
         let blocking = size.saturating_sub(quorum);
         // f + 1 reports contain an honest one.
         let trusted = self.committee.one_honest();
-        if self.locked.len() > blocking || (timed_out && !self.locked.is_empty()) {
+        let is_member = |name: &&AuthorityName| self.committee.member(name).is_some();
+        let said: Vec<_> =
+            self.failures.iter().filter(|(name, _)| is_member(name)).map(|(_, failure)| failure).collect();
+        if self.locked.keys().filter(is_member).count() > blocking || (timed_out && !self.locked.is_empty()) {
             return QuorumError::Conflict(Box::new(self.conflict()));
         }
-        if self.failures.values().filter(|failure| **failure == PeerFailure::NoPrimary).count() >= trusted {
+        if said.iter().filter(|failure| ***failure == PeerFailure::NoPrimary).count() >= trusted {
             return QuorumError::NoPrimary;
         }
         for room in [Room::Account, Room::Address, Room::Disk] {
-            let mut waits: Vec<_> = self.failures.values().filter_map(|failure| wait_for(failure, room)).collect();
+            let mut waits: Vec<_> = said.iter().filter_map(|failure| wait_for(failure, room)).collect();
             waits.sort_unstable();
             // At least one honest authority asks for this long or longer.
             if let Some(retry_after) = waits.iter().nth_back(self.committee.faults_tolerated())
@@ -258,7 +266,7 @@ impl Tally {
                 return QuorumError::NoRoom { whose: room, retry_after: *retry_after };
             }
         }
-        let mut balances: Vec<_> = self.failures.values().filter_map(balance_of).collect();
+        let mut balances: Vec<_> = said.iter().filter_map(|failure| balance_of(failure)).collect();
         balances.sort_unstable();
         if let Some(balance) = balances.iter().nth_back(self.committee.faults_tolerated())
             && balances.len() > blocking
@@ -270,7 +278,7 @@ impl Tally {
     }
 }
 
-/// The newest of these epochs that at least one honest authority has reached.
+/// The newest of these epochs, which members told, that at least one honest one has reached.
 pub(super) fn newer_epoch(committee: &Committee, told: impl Iterator<Item = Epoch>) -> Option<Epoch> {
     let mut epochs: Vec<_> = told.collect();
     epochs.sort_unstable();
@@ -397,6 +405,27 @@ mod tests {
         assert_eq!(one_ahead.tally.count(one_ahead.name(0), PeerAnswer::Ahead(Epoch(1))), Verdict::Wait);
         assert_eq!((one_ahead.vote(1), one_ahead.vote(2)), (Verdict::Wait, Verdict::Wait));
         assert!(matches!(one_ahead.vote(3), Verdict::Certified(_)));
+    }
+
+    /// One member lies, and one that has left the committee.
+    #[test]
+    fn who_left_the_committee_makes_up_no_epoch_and_no_reason() {
+        let left = AuthorityName([9; 32]);
+        let mut case = case();
+        assert_eq!(case.tally.count(case.name(0), PeerAnswer::Ahead(Epoch(9))), Verdict::Wait);
+        assert_eq!(case.tally.count(left, PeerAnswer::Ahead(Epoch(9))), Verdict::Wait);
+        let mut refused = super::tests::case();
+        for by in [refused.name(0), left] {
+            assert_eq!(refused.tally.count(by, PeerAnswer::Out(PeerFailure::NoPrimary)), Verdict::Wait);
+        }
+        assert!(matches!(refused.tally.error(true), QuorumError::NoQuorum { .. }));
+        let mut locked = super::tests::case();
+        let other = Box::new(locked.committee.verified(&locked.other));
+        assert_eq!(locked.lock(0), Verdict::Wait);
+        assert_eq!(locked.tally.count(left, PeerAnswer::Locked(other)), Verdict::Wait);
+        assert!(matches!(locked.tally.error(false), QuorumError::NoQuorum { .. }));
+        assert_eq!(locked.lock(1), Verdict::Impossible);
+        assert!(matches!(locked.tally.error(false), QuorumError::Conflict(_)));
     }
 
     #[test]

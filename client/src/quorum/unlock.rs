@@ -135,7 +135,10 @@ impl UnlockBallot {
     /// Whether f + 1 authorities, so at least one honest one, know of no unlock request that the owner signed.
     #[must_use]
     pub fn is_ignored(&self) -> bool {
-        let ignoring = self.failures.values().filter(|failure| **failure == PeerFailure::NotRequested);
+        let ignoring = self
+            .failures
+            .iter()
+            .filter(|(name, failure)| self.committee.member(name).is_some() && **failure == PeerFailure::NotRequested);
         ignoring.count() >= self.committee.one_honest()
     }
 
@@ -222,7 +225,7 @@ impl CommitteeClient {
                     Ok(Answered { certificate: Some(certificate), epoch, vote })
                 }
             });
-            ballot.count(authority, answered);
+            ballot.count(self.network().present_name(authority), answered);
         }
     }
 }
@@ -293,6 +296,17 @@ mod tests {
         case.vote(2, UnlockVote::Void { unanimous: false });
         let UnlockDecision { vote, votes } = case.ballot.decision().unwrap();
         assert_eq!((vote, votes.len()), (UnlockVote::Void { unanimous: false }, 3 * 66));
+    }
+
+    #[test]
+    fn who_left_the_committee_ignores_no_request() {
+        let mut case = case(true);
+        let ignores = || Err(ClientError::Refused(fastpay_rpc::Refusal::NotRequested(SequenceNumber(0))));
+        let [first, second] = [0, 1].map(|by: usize| case.committee.keys[by].public().name);
+        for (by, is_ignored) in [(first, false), (AuthorityName([9; 32]), false), (second, true)] {
+            case.ballot.count(by, ignores());
+            assert_eq!(case.ballot.is_ignored(), is_ignored);
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{
-    AuthorityClient, CertificateSource, ClientOptions, CommitteeClient, Network, Progress, QuorumError, QuorumOptions,
-    ShardClient,
+    AuthorityClient, CertificateSource, ClientOptions, CommitteeClient, Network, PeerFailure, Progress, QuorumError,
+    QuorumOptions, ShardClient,
 };
 use fastpay_core::{
     AccountId, AuthorityName, Certificate, Committees, Epoch, Payment, PrimaryAddress, Redemption, SequenceNumber,
@@ -254,6 +254,8 @@ impl<'a> Dialogue<'a> {
         let client = CommitteeClient::new(network, scene.clone(), options).with_listener(Arc::new(move |progress| {
             let heard = match progress {
                 Progress::Confirmed { authority, .. } => (*authority, "confirmed"),
+                // The vectors name all refusals alike.
+                Progress::Waiting { authority, failure: PeerFailure::Voided } => (*authority, "refused"),
                 Progress::Waiting { authority, failure } => (*authority, failure.kind()),
                 _ => return,
             };

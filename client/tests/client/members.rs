@@ -94,10 +94,27 @@ async fn who_left_does_not_take_the_place_of_who_came() {
     let claims: Names = left.zip(new.iter().copied()).collect();
     network.adopt(network.committees(), claims.clone());
     assert!(network.unreached().is_empty(), "nobody contradicts");
+    assert!(!network.is_all_found(), "and nothing is signed");
     assert!(network.learn(new.iter().map(|name| signed(&next, *name, 5))));
     assert_eq!((network.authorities().len(), network.names()), (4, claims));
     assert!(new.iter().all(|name| count(&network, *name) == 1));
     assert_eq!(told(&network).len(), 3);
+    assert!(network.is_all_found());
+}
+
+#[tokio::test]
+async fn a_member_that_says_where_it_is_has_no_second_voice_at_an_endpoint_that_claims_its_name() {
+    let fakes = FakeCommittee::start().await;
+    let (network, next) = (fakes.network(), fakes.committee.rotated());
+    fakes.install(next.clone());
+    follow(&network, &next, Names::new());
+    let name = next.keys[3].public().name;
+    assert!(network.learn([signed(&next, name, 5)]));
+    // The last one says that it has this name.
+    fakes.authorities.iter().for_each(FakeAuthority::rotate);
+    network.learn_names(Instant::now() + Duration::from_secs(10)).await;
+    assert_eq!(network.names().len(), 3);
+    assert_eq!((count(&network, name), network.authorities().len()), (1, 5));
 }
 
 #[tokio::test]

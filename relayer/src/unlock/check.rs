@@ -163,11 +163,7 @@ enum Hint {
 /// on an order, and no quorum on the same one.
 fn judge(network: &Network, answers: &Answers<AccountState>, number: Number) -> Result<Hint, Refusal> {
     let (committee, (account, sequence)) = (network.committee(), number);
-    let states: Vec<&AccountState> = answers
-        .iter()
-        .filter(|(name, _)| committee.member(name).is_some())
-        .filter_map(|(_, answer)| answer.as_ref().ok())
-        .collect();
+    let states: Vec<&AccountState> = network.of_members(answers).into_values().collect();
     if states.len() < committee.quorum() {
         let detail = format!("{} authorities say how they know the account", states.len());
         return Err(Refusal::new(RefusalCode::Unavailable, detail));

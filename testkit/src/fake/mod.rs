@@ -7,6 +7,7 @@ mod role;
 mod service;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -75,7 +76,9 @@ impl State {
         self.authority.deliver_all();
         let transfer = &certificate.order.transfer;
         let name = (transfer.sender(), transfer.sequence().0);
-        if self.certificates.insert(name, certificate.clone()).is_none() {
+        // It keeps what it has executed, whatever else it confirms under the number.
+        if let Entry::Vacant(vacant) = self.certificates.entry(name) {
+            vacant.insert(certificate.clone());
             for receipt in transfer.receipts() {
                 self.received.entry(receipt.payment.recipient).or_default().push(receipt);
             }

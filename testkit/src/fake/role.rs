@@ -70,6 +70,8 @@ pub enum Role {
     AlwaysMissing,
     /// Claims to have no certificate.
     HidesCertificates,
+    /// Never answers what it votes about a number, and is otherwise honest.
+    WithholdsUnlockVotes,
     /// Lists the payments that it received, and never answers a request for a certificate.
     WithholdsCertificates,
     /// Withholds certificates, replaces received payments with invented ones, and claims a high next number.

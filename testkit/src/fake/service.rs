@@ -459,7 +459,13 @@ impl Shard for FakeAuthority {
         let request = request.into_inner();
         let (account, sequence) =
             (AccountId(request.account.as_ref().try_into().unwrap()), SequenceNumber(request.sequence));
+        if role == Role::WithholdsUnlockVotes {
+            std::future::pending::<()>().await;
+        }
         let mut state = self.state();
+        if let Some(pruned) = state.archive.as_ref().and_then(|archive| archive.pruned_sent(&account, sequence.0)) {
+            return Err(pruned_status(pruned));
+        }
         let TestCommittee { domain, committee, keys } = self.current(&state);
         let (keys, epoch) = (&keys[self.index], committee.epoch());
         let sign = |vote: UnlockVote| {

@@ -5,6 +5,8 @@ mod archived;
 mod auditing;
 mod command;
 mod copies;
+mod forged;
+mod former;
 mod many;
 mod onchain;
 mod order_of_writes;

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use alloy::primitives::{Bytes, U64, U256};
 use alloy::sol_types::SolEvent;
-use fastpay_core::{SequenceNumber, TransactionIndex, UnlockEvent, UnlockEventKind};
+use fastpay_client::{CommitteeClient, NoCertificates, QuorumError};
+use fastpay_core::{Certificate, SequenceNumber, TransactionIndex, UnlockEvent, UnlockEventKind};
 use fastpay_ethereum::{Call, IFastPay};
 use fastpay_testkit::anvil::{council_of, rich_key};
 use fastpay_testkit::fake::{Message, Role, options};
 use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::{Folder, OrderState};
-use fastpay_wallet::{Resumed, Unlocking, Wallet};
+use fastpay_wallet::{Resumed, Unlocking, Wallet, WalletError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -206,4 +207,82 @@ async fn neither_the_authorities_nor_the_contract_alone_make_a_number_void() {
     }
     wallet.note_voids(account).await.unwrap();
     assert!(wallet.folder().orders(account).is_voided(STUCK).unwrap());
+}
+
+/// The certificate of the order that the wallet wrote down.
+fn certificate(scene: &Scene) -> Certificate {
+    let ours = scene.wallet().folder().orders(alice().account()).entry(STUCK).unwrap().unwrap();
+    scene.committee.committee.certificate(&ours.order.unwrap())
+}
+
+/// One authority collected the votes for an order while it was stuck, and shows its certificate once the number is void.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_was_hidden_until_its_number_was_void_proves_nothing() {
+    let scene = stuck().await;
+    let (wallet, certificate) = (scene.wallet(), certificate(&scene));
+    let orders = wallet.folder().orders(alice().account());
+    scene.void_elsewhere().await;
+    scene.committee.authorities[0].show(&certificate, false);
+    let (primary, payer) = (scene.primary().await, scene.chain_account().await);
+    let unlocked = wallet.unlock(&primary, &alice(), STUCK, Some(&payer)).await.unwrap();
+    assert!(matches!(unlocked, Unlocking::Voided), "{unlocked:?}");
+    assert_eq!(orders.entry(STUCK).unwrap().unwrap().state, OrderState::Voided);
+    let receipt = wallet.send(&alice(), &pay(carol().account(), 20)).await.unwrap();
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
+    // A copy that has nothing, and one that has the order.
+    for order in [None, Some(certificate.order.clone())] {
+        let home = tempfile::tempdir().unwrap();
+        scene.set_up(home.path()).await;
+        let copy = Wallet::open(Folder::new(home.path()), options()).unwrap();
+        if let Some(order) = order {
+            let journal = copy.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+            journal.create(&order.verify(copy.network().domain()).unwrap()).unwrap();
+        }
+        let resumed = copy.resume(alice().account()).await.unwrap();
+        assert!(resumed.iter().all(|resumed| !matches!(resumed, Resumed::Superseded { .. })), "{resumed:?}");
+        copy.send(&alice(), &pay(carol().account(), 1)).await.unwrap();
+    }
+    assert_eq!(scene.committee.authorities[1].balance(bob().account()), 0);
+}
+
+/// A copy stored the certificate, and stayed away through the window. The others voided the number.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_was_certified_and_then_voided_is_noted_as_void() {
+    for is_resumed in [true, false] {
+        let scene = stuck().await;
+        let (wallet, certificate) = (scene.wallet(), certificate(&scene));
+        let orders = wallet.folder().orders(alice().account());
+        let network = wallet.network();
+        let verified = network.verify_certificate(certificate, alice().account(), STUCK).unwrap();
+        orders.lock(Duration::ZERO).await.unwrap().certify(&verified).unwrap();
+        scene.void_elsewhere().await;
+        let client = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), options());
+        let error = client.settle(&verified).await.unwrap_err();
+        assert!(matches!(error, QuorumError::Voided { .. }), "{error:?}");
+        assert!(error.is_unsettled(&network.committee()));
+        if is_resumed {
+            let resumed = wallet.resume(alice().account()).await.unwrap();
+            assert!(matches!(&resumed[..], [Resumed::Voided { .. }]), "{resumed:?}");
+        } else {
+            wallet.note_voids(alice().account()).await.unwrap();
+        }
+        assert_eq!(orders.entry(STUCK).unwrap().unwrap().state, OrderState::Voided);
+        let receipt = wallet.send(&alice(), &pay(carol().account(), 20)).await.unwrap();
+        assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f_plus_1_authorities_without_the_contract_note_no_certified_order_as_void() {
+    let scene = stuck().await;
+    let (wallet, certificate) = (scene.wallet(), certificate(&scene));
+    let orders = wallet.folder().orders(alice().account());
+    let verified = wallet.network().verify_certificate(certificate, alice().account(), STUCK).unwrap();
+    orders.lock(Duration::ZERO).await.unwrap().certify(&verified).unwrap();
+    scene.follow(1, UnlockEventKind::Requested(0));
+    scene.follow(2, UnlockEventKind::Voided);
+    wallet.note_voids(alice().account()).await.unwrap();
+    let error = wallet.resume(alice().account()).await.unwrap_err();
+    assert!(matches!(error, WalletError::Quorum(QuorumError::Voided { .. })), "{error:?}");
+    assert_eq!(orders.entry(STUCK).unwrap().unwrap().state, OrderState::Certified);
 }
