@@ -88,7 +88,7 @@ export async function pushSent(
       return submit(operation, authority, newer, signal);
     }).catch((error: unknown) => {
       // That says nothing of the order that follows.
-      throw isUnattested(error) ? new PeerFailureError({ kind: "behind", sequence }) : error;
+      throw isUnattested(error) || failureOf(error).kind === "voided" ? new PeerFailureError({ kind: "behind", sequence }) : error;
     });
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     // It may be further than it reported before. Numbers from `to` on do not matter here.

@@ -57,6 +57,9 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
       try {
         return resumedOf(ordered, digest, await settleStored(operation, journal, certificate));
       } catch (error) {
+        if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) {
+          return { type: "voided", order: ordered ?? certificate.order.transfer };
+        }
         if (!isFastPayError(error, "epoch-ended")) throw error;
         // Not our own order if this one had superseded it: its owner may have ordered that again.
         toCertify = certificate.order;
@@ -168,8 +171,9 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
 }
 
 /**
- * What is proven of a number, without a certificate whose epoch a recovery has ended: that proves nothing. Whether it
- * has ended is only known once the certificate was sent to the authorities.
+ * What is proven of a number, without a certificate that authorities refuse: of an epoch that a recovery has ended, or
+ * of a void number, which one authority may have kept back. That is only known once it was sent to the authorities. As
+ * long as it is not known, the certificate counts.
  */
 async function findCounting(
   operation: Operation,
@@ -177,15 +181,16 @@ async function findCounting(
   sequence: bigint,
   answers: Answers<AccountState>,
 ): Promise<ProvenTransfer | "void" | undefined> {
-  const { network, signal } = operation;
+  const { network, timing, signal } = operation;
   const options = { isPassed: isPassed(network, sequence, answers), signal };
   const found = await network.findNumber(account, sequence, options);
   const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
-  if (certificate === undefined || certificate.epoch >= network.committee.epoch) return found;
+  if (certificate === undefined) return found;
   try {
-    await settle({ ...operation, report: () => undefined }, certificate);
+    await settle({ ...operation, timing: { ...timing, deadlineMs: timing.readMs }, report: () => undefined }, certificate);
   } catch (error) {
     if (isFastPayError(error, "epoch-ended")) return network.findNumber(account, sequence, options);
+    if (isFastPayError(error, "voided")) return undefined;
   }
   return found;
 }

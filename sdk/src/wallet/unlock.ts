@@ -297,7 +297,7 @@ async function finishNow(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | un
   try {
     return { outcome: "finished", resumed: await resumeAll(job) };
   } catch (error) {
-    if (isFastPayError(error, "frozen") || isFastPayError(error, "no-quorum")) return undefined;
+    if ((["frozen", "voided", "no-quorum"] as const).some((code) => isFastPayError(error, code))) return undefined;
     throw error;
   }
 }
