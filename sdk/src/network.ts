@@ -83,6 +83,8 @@ export class Network {
   #remember: (endpoint: MemberEndpoint) => void = () => undefined;
   #soughtAtMs = -Infinity;
   #countingSince = 0n;
+  /** By the order's digest, the epochs of certificates that members refuse. */
+  readonly #outdated = new Map<Hex, Set<bigint>>();
 
   constructor(
     domain: Domain,
@@ -256,6 +258,23 @@ export class Network {
   }
 
   /**
+   * Notes that members refuse a certificate for its epoch. Then no search finds it any more: it neither hides the one
+   * that counts nor keeps its order from being certified again.
+   */
+  outdate({ digest, epoch }: VerifiedCertificate): void {
+    this.#outdated.set(digest, new Set(this.#outdated.get(digest)).add(epoch));
+  }
+
+  /** Forgets that of all certificates of an order, because one of them is settled. */
+  countAgain({ digest }: VerifiedCertificate): void {
+    this.#outdated.delete(digest);
+  }
+
+  #isOutdated({ digest, epoch }: VerifiedCertificate): boolean {
+    return this.#outdated.get(digest)?.has(epoch) === true;
+  }
+
+  /**
    * As `verify`, for a certificate from an authority. Also throws if a recovery has ended its epoch, as far as this
    * client knows: then it proves nothing any more.
    */
@@ -282,7 +301,12 @@ export class Network {
   async findNumber(account: AccountId, sequence: bigint, options: FindNumberOptions = {}): Promise<ProvenTransfer | "void" | undefined> {
     const { certificate, isPruned } = await this.#search(account, sequence, options);
     if (certificate !== undefined) return provenBy(certificate);
-    const archived = isPruned || options.isPassed === true ? await this.archive.number(account, sequence, options.signal) : undefined;
+    return isPruned || options.isPassed === true ? this.findArchived(account, sequence, options) : undefined;
+  }
+
+  /** What a checkpoint proves of a number, as for `findNumber`. */
+  async findArchived(account: AccountId, sequence: bigint, options: FindOptions): Promise<ProvenTransfer | "void" | undefined> {
+    const archived = await this.archive.number(account, sequence, options.signal);
     const proven = archived && (provenByArchive(archived) ?? "void");
     const isOther = proven !== undefined && proven !== "void" && !isSought(proven, options);
     return isOther ? undefined : proven;
@@ -300,7 +324,9 @@ export class Network {
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       try {
         const certificate = await this.verifyCounting(await authority.certificate(account, sequence, until), account, sequence);
-        if (!isSought(certificate, { digest })) throw malformed("the certificate", "of the order that is listed");
+        if (!isSought(certificate, { digest }) || this.#isOutdated(certificate)) {
+          throw malformed("the certificate", "of the order that was executed");
+        }
         return certificate;
       } catch (error) {
         const isGone = prunedOf(error) !== undefined;
@@ -386,7 +412,8 @@ export class Network {
       const { certificates, lookedUp } = await authority.certificates(names, until);
       for (const certificate of certificates) {
         const { sender, sequence } = certificate.order.transfer;
-        found.set(orderText({ sender, sequence }), await this.verifyCounting(certificate, sender, sequence));
+        const verified = await this.verifyCounting(certificate, sender, sequence);
+        if (!this.#isOutdated(verified)) found.set(orderText({ sender, sequence }), verified);
       }
       return lookedUp;
     } catch (error) {

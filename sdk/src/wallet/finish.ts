@@ -47,6 +47,16 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   const { network, timing, signal } = operation;
   const { account } = journal;
   const { sequence } = entry;
+  const ask = () => network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
+  /** What else became of the number. Throws `error` if that is not known. */
+  const otherwise = async (order: Transfer, error: unknown): Promise<Resumed> => {
+    if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) return { type: "voided", order };
+    // Authorities step over a number that a recovery debited when they are asked for something about it. They do not
+    // attest an order that they have pruned.
+    const passed = await ask().then((answers) => finishPassed(operation, journal, order, answers)).catch(() => undefined);
+    if (passed === undefined) throw error;
+    return passed;
+  };
   let toCertify = entry.order;
   if (entry.certificate !== undefined) {
     const certificate = await network.verify(entry.certificate, account, sequence).catch(() => undefined);
@@ -57,10 +67,7 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
       try {
         return resumedOf(ordered, digest, await settleStored(operation, journal, certificate));
       } catch (error) {
-        if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) {
-          return { type: "voided", order: ordered ?? certificate.order.transfer };
-        }
-        if (!isFastPayError(error, "epoch-ended")) throw error;
+        if (!isFastPayError(error, "epoch-ended")) return otherwise(ordered ?? certificate.order.transfer, error);
         // Not our own order if this one had superseded it: its owner may have ordered that again.
         toCertify = certificate.order;
       }
@@ -74,7 +81,6 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   const ordered = entry.order?.transfer ?? order.transfer;
   announce(operation, order.digest, order.transfer, order.digest);
   // Another copy may have more votes for another order. Then send that one, not ours, to authorities that hold none.
-  const ask = () => network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
   const answers = await ask();
   const passed = await finishPassed(operation, journal, ordered, answers);
   if (passed !== undefined) return passed;
@@ -87,16 +93,9 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
     conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
   try {
-    const outcome = await bringHome(operation, journal, order, conflict.leader() ?? order, true);
-    const certificate = outcome.type === "settled" ? outcome.receipt.certificate : outcome.certificate;
-    if (certificate.digest === transferDigest(network.domain, ordered)) return outcome;
-    return { type: "superseded", order: ordered, certificate };
+    return await bringHome(operation, journal, order, conflict.leader() ?? order, true, ordered);
   } catch (error) {
-    if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) return { type: "voided", order: ordered };
-    // Authorities step over a number that a recovery debited when they are asked for something about it.
-    const stepped = await ask().then((later) => finishPassed(operation, journal, ordered, later)).catch(() => undefined);
-    if (stepped === undefined) throw error;
-    return stepped;
+    return otherwise(ordered, error);
   }
 }
 
@@ -172,8 +171,9 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
 
 /**
  * What is proven of a number, without a certificate that authorities refuse: of an epoch that a recovery has ended, or
- * of a void number, which one authority may have kept back. That is only known once it was sent to the authorities. As
- * long as it is not known, the certificate counts.
+ * of a void number, which one authority may have kept back, or of another order than was executed. That is only known
+ * once it was sent to the authorities. As long as it is not known, the certificate counts, unless a checkpoint proves
+ * what was executed.
  */
 async function findCounting(
   operation: Operation,
@@ -183,16 +183,21 @@ async function findCounting(
 ): Promise<ProvenTransfer | "void" | undefined> {
   const { network, timing, signal } = operation;
   const options = { isPassed: isPassed(network, sequence, answers), signal };
-  const found = await network.findNumber(account, sequence, options);
-  const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
-  if (certificate === undefined) return found;
-  try {
-    await settle({ ...operation, timing: { ...timing, deadlineMs: timing.readMs }, report: () => undefined }, certificate);
-  } catch (error) {
-    if (isFastPayError(error, "epoch-ended")) return network.findNumber(account, sequence, options);
-    if (isFastPayError(error, "voided")) return undefined;
+  for (;;) {
+    const found = await network.findNumber(account, sequence, options);
+    const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
+    if (certificate === undefined) return found;
+    try {
+      await settle({ ...operation, timing: { ...timing, deadlineMs: timing.readMs }, report: () => undefined }, certificate);
+      return found;
+    } catch (error) {
+      if (isFastPayError(error, "voided")) return undefined;
+      // It is not found again.
+      if (isFastPayError(error, "epoch-ended")) continue;
+      const isOld = certificate.epoch < network.committee.epoch;
+      return (isOld ? await network.findArchived(account, sequence, options) : undefined) ?? found;
+    }
   }
-  return found;
 }
 
 /**
@@ -215,7 +220,7 @@ function announce(operation: Operation, own: Hex | undefined, transfer: Transfer
 
 /**
  * Certifies and settles an order, or the order that takes its number. Sends `first` first: this order or a competing
- * one.
+ * one. `ordered` is this storage's order.
  */
 export async function bringHome(
   operation: Operation,
@@ -223,6 +228,7 @@ export async function bringHome(
   order: VerifiedOrder,
   first: VerifiedOrder,
   resumed: boolean,
+  ordered: Transfer = order.transfer,
 ): Promise<Certified> {
   const start = performance.now();
   const certificate = await certifyOne(operation, order, first);
@@ -230,7 +236,7 @@ export async function bringHome(
   // If the storage fails, settle the payment all the same: `settleStored` reports the failure.
   await journal.certify(certificate).catch(() => undefined);
   const receipt = await settleStored(operation, journal, certificate);
-  return resumedOf(order.transfer, order.digest, { ...receipt, resumed, certifiedAfterMs });
+  return resumedOf(ordered, transferDigest(operation.network.domain, ordered), { ...receipt, resumed, certifiedAfterMs });
 }
 
 /** The outcome of our order, given the certificate of its number. */
