@@ -6,7 +6,7 @@
 import type { AccountId } from "./accounts.js";
 import type { ArchivedNumber } from "./archive/page.js";
 import { ArchiveReader } from "./archive/read.js";
-import { memberOf, type AuthorityClient } from "./authority.js";
+import { memberIn, type AuthorityClient } from "./authority.js";
 import { verifyCertificate, type Certificate, type VerifiedCertificate } from "./certificate.js";
 import type { Hex } from "./bytes.js";
 import type { Committees } from "./chain/committees.js";
@@ -83,6 +83,8 @@ export class Network {
   #remember: (endpoint: MemberEndpoint) => void = () => undefined;
   #soughtAtMs = -Infinity;
   #countingSince = 0n;
+  /** By the order's digest, the epochs of certificates that members refuse. */
+  readonly #outdated = new Map<Hex, Set<bigint>>();
 
   constructor(
     domain: Domain,
@@ -93,7 +95,7 @@ export class Network {
   ) {
     this.domain = domain;
     this.committees = committees;
-    this.#members = new MemberClients(authorities, timing.requestMs ?? DEFAULT_REQUEST_MS);
+    this.#members = new MemberClients(authorities, timing.requestMs ?? DEFAULT_REQUEST_MS, () => committees.current);
     this.#readMs = timing.readMs;
     this.closed = closed;
     this.archive = new ArchiveReader(this);
@@ -117,7 +119,7 @@ export class Network {
   /** Takes over where members say that they are, unverified. `remember` receives each endpoint that is found later. */
   learn(endpoints: readonly MemberEndpoint[], remember: (endpoint: MemberEndpoint) => void): void {
     this.#remember = remember;
-    this.#members.learn(this.domain, this.committee, endpoints);
+    this.#members.learn(this.domain, endpoints);
   }
 
   /**
@@ -134,10 +136,10 @@ export class Network {
   /** Asks all authorities where the members are that have no address. True if one was found. Never rejects. */
   async findMembers(): Promise<boolean> {
     let isFound = false;
-    for (let round = 0; round < SEEK_ROUNDS_MAX && this.#members.lacks(this.committee); round += 1) {
+    for (let round = 0; round < SEEK_ROUNDS_MAX && this.#members.isIncomplete; round += 1) {
       const answers = await this.askAll((authority, until) => authority.endpoints(until)).catch(() => []);
       const told = goodAnswers(answers).flatMap(({ answer }) => answer);
-      const found = this.#members.learn(this.domain, this.committee, told);
+      const found = this.#members.learn(this.domain, told);
       if (found.length === 0) break;
       isFound = true;
       found.forEach(this.#remember);
@@ -157,7 +159,7 @@ export class Network {
     throwIfAborted(given);
     const enough = new AbortController();
     const signal = AbortSignal.any([enough.signal, given]);
-    const { quorum } = this.committee;
+    const { committee } = this;
     const { counts = () => true } = options;
     const answers: AuthorityAnswer<T>[] = [];
     let isEnough = false;
@@ -166,9 +168,10 @@ export class Network {
       const answer = await this.#answer(authority, ask, signal);
       if (enough.signal.aborted) return;
       answers.push(answer);
-      if (answer.error !== undefined || !counts(answer.answer as T)) return;
-      good.add(authority.member);
-      if (good.size === quorum && !isEnough) {
+      const member = memberIn(committee, authority);
+      if (answer.error !== undefined || member === undefined || !counts(answer.answer as T)) return;
+      good.add(member);
+      if (good.size === committee.quorum && !isEnough) {
         isEnough = true;
         void sleep(Math.min(options.graceMs ?? GRACE_MS, this.#readMs), signal).then(() => enough.abort());
       }
@@ -205,9 +208,9 @@ export class Network {
   ): Promise<Answers<T>> {
     let answers = await this.askAll(ask, options);
     // Members may have come whose addresses are not listed.
-    const { quorum: needed } = this.committee;
-    if (memberAnswers(answers).length < needed && (await this.seekMembers())) answers = await this.askAll(ask, options);
-    const answered = memberAnswers(answers).length;
+    const counted = (): number => memberAnswers(answers, this.committee).length;
+    if (counted() < this.committee.quorum && (await this.seekMembers())) answers = await this.askAll(ask, options);
+    const answered = counted();
     const { quorum } = this.committee;
     if (answered >= quorum) return answers;
     const message = `${answered} of the ${quorum} authorities that are needed answered`;
@@ -256,6 +259,23 @@ export class Network {
   }
 
   /**
+   * Notes that members refuse a certificate for its epoch. Then no search finds it any more: it neither hides the one
+   * that counts nor keeps its order from being certified again.
+   */
+  outdate({ digest, epoch }: VerifiedCertificate): void {
+    this.#outdated.set(digest, new Set(this.#outdated.get(digest)).add(epoch));
+  }
+
+  /** Forgets that of all certificates of an order, because one of them is settled. */
+  countAgain({ digest }: VerifiedCertificate): void {
+    this.#outdated.delete(digest);
+  }
+
+  #isOutdated({ digest, epoch }: VerifiedCertificate): boolean {
+    return this.#outdated.get(digest)?.has(epoch) === true;
+  }
+
+  /**
    * As `verify`, for a certificate from an authority. Also throws if a recovery has ended its epoch, as far as this
    * client knows: then it proves nothing any more.
    */
@@ -282,7 +302,12 @@ export class Network {
   async findNumber(account: AccountId, sequence: bigint, options: FindNumberOptions = {}): Promise<ProvenTransfer | "void" | undefined> {
     const { certificate, isPruned } = await this.#search(account, sequence, options);
     if (certificate !== undefined) return provenBy(certificate);
-    const archived = isPruned || options.isPassed === true ? await this.archive.number(account, sequence, options.signal) : undefined;
+    return isPruned || options.isPassed === true ? this.findArchived(account, sequence, options) : undefined;
+  }
+
+  /** What a checkpoint proves of a number, as for `findNumber`. */
+  async findArchived(account: AccountId, sequence: bigint, options: FindOptions): Promise<ProvenTransfer | "void" | undefined> {
+    const archived = await this.archive.number(account, sequence, options.signal);
     const proven = archived && (provenByArchive(archived) ?? "void");
     const isOther = proven !== undefined && proven !== "void" && !isSought(proven, options);
     return isOther ? undefined : proven;
@@ -300,12 +325,16 @@ export class Network {
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       try {
         const certificate = await this.verifyCounting(await authority.certificate(account, sequence, until), account, sequence);
-        if (!isSought(certificate, { digest })) throw malformed("the certificate", "of the order that is listed");
+        if (!isSought(certificate, { digest }) || this.#isOutdated(certificate)) {
+          throw malformed("the certificate", "of the order that was executed");
+        }
         return certificate;
       } catch (error) {
         const isGone = prunedOf(error) !== undefined;
         isPruned ||= isGone;
-        if (isGone || (error instanceof ProblemError && error.problem === "not-found")) without.add(authority.member);
+        const member = memberIn(this.committee, authority);
+        const hasNone = isGone || (error instanceof ProblemError && error.problem === "not-found");
+        if (hasNone && member !== undefined) without.add(member);
         if (without.size === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
         throw error;
       }
@@ -335,7 +364,7 @@ export class Network {
       counts: () => false,
     });
     const without = answers.filter(({ error }) => error instanceof ProblemError && error.problem === "not-found");
-    return new Set(without.map(({ authority }) => memberOf(authority))).size >= this.committee.quorum;
+    return membersAmong(without, this.committee) >= this.committee.quorum;
   }
 
   /**
@@ -386,7 +415,8 @@ export class Network {
       const { certificates, lookedUp } = await authority.certificates(names, until);
       for (const certificate of certificates) {
         const { sender, sequence } = certificate.order.transfer;
-        found.set(orderText({ sender, sequence }), await this.verifyCounting(certificate, sender, sequence));
+        const verified = await this.verifyCounting(certificate, sender, sequence);
+        if (!this.#isOutdated(verified)) found.set(orderText({ sender, sequence }), verified);
       }
       return lookedUp;
     } catch (error) {
@@ -434,16 +464,20 @@ export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswe
   );
 }
 
+/** The number of members of a committee among those that these are from. */
+export function membersAmong(answers: readonly { readonly authority: AuthorityAnswer<unknown>["authority"] }[], committee: Committee): number {
+  return new Set(answers.flatMap(({ authority }) => memberIn(committee, authority) ?? [])).size;
+}
+
 /**
- * The successful answers, one for each member, even if two addresses are listed for it. The answer of an address that
- * is listed with the member's name takes precedence over that of an address that only reports the name.
+ * The successful answers of the members of a committee, one for each, even if two addresses are listed for it. An
+ * authority that has left the committee has no voice.
  */
-export function memberAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
+export function memberAnswers<T>(answers: Answers<T>, committee: Committee): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
   const voices = new Map<string, { authority: AuthorityAnswer<T>["authority"]; answer: T }>();
   for (const good of goodAnswers(answers)) {
-    const member = memberOf(good.authority);
-    const isListed = good.authority.name === member;
-    if (!voices.has(member) || (isListed && voices.get(member)?.authority.name !== member)) voices.set(member, good);
+    const member = memberIn(committee, good.authority);
+    if (member !== undefined && !voices.has(member)) voices.set(member, good);
   }
   return [...voices.values()];
 }

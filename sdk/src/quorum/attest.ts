@@ -1,17 +1,21 @@
 /**
- * Brings an authority a certificate of an epoch that ended long ago: it counts with the votes of f + 1 members of the
- * current committee that it exists. One of them is honest, and executed it, or kept it while it counted.
+ * The votes of f + 1 members of the current committee that a certificate of an earlier epoch exists. One of them is
+ * honest, and executed it, or kept it while it counted. With them, it counts at an authority after its epoch ended long
+ * ago, and its confirmations are of no other order.
  */
 
-import type { AuthorityClient } from "../authority.js";
+import { memberIn, type AuthorityClient } from "../authority.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import { memberOf, type AuthorityName } from "../committee.js";
+import type { AuthorityName, Committee } from "../committee.js";
 import { certificateVoteDigest } from "../eip712.js";
+import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
+import type { PeerFailure } from "../progress.js";
 import { batchVoteFault, firstVotes, mayVoteFor, type BatchVote } from "../verify.js";
 import type { Confirmed } from "../wire.js";
+import { failureOf } from "./catch-up.js";
 import type { Operation } from "./certify.js";
-import { PeerFailureError } from "./failures.js";
+import { noQuorum } from "./failures.js";
 
 /** The refusals that say that an authority has no vote for a certificate. Others say nothing about it. */
 const DENIALS: readonly string[] = [
@@ -40,40 +44,49 @@ export async function submit(
   certificate: VerifiedCertificate,
   signal: AbortSignal,
 ): Promise<Confirmed> {
+  const { network } = operation;
+  const { committee } = network;
   try {
     return await authority.confirm(certificate, signal);
   } catch (error) {
-    const votes = isUnattested(error) ? await gather(operation, certificate, signal) : undefined;
+    const votes = isUnattested(error) ? await attest(network, committee, certificate, signal) : undefined;
     if (votes === undefined) throw error;
-    return authority.confirmAttested(certificate, operation.network.committee.epoch, votes, signal);
+    return authority.confirmAttested(certificate, committee.epoch, votes, signal);
   }
 }
 
-/** The votes of f + 1 members that a certificate exists, in the order of their names; undefined if it cannot get them. */
-async function gather(
-  { network }: Operation,
+/**
+ * The votes of f + 1 members of this committee that exactly the order of this certificate is certified, in the order of
+ * their names; undefined if it cannot get them, because others deny it. Throws `no-quorum` if these have not answered.
+ */
+export async function attest(
+  network: Network,
+  committee: Committee,
   certificate: VerifiedCertificate,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<readonly BatchVote[] | undefined> {
-  const { committee, domain, trusted } = network;
+  const trusted = committee.faultsTolerated + 1;
   const { sender, sequence } = certificate.order.transfer;
-  const digest = certificateVoteDigest(domain, committee.epoch, sender, sequence, certificate.digest);
+  const digest = certificateVoteDigest(network.domain, committee.epoch, sender, sequence, certificate.digest);
   const found = new Map<AuthorityName, BatchVote>();
   const denied = new Set<string>();
+  const failures = new Map<string, PeerFailure>();
   const isLost = (): boolean => committee.members.length - denied.size < trusted;
   const enough = new AbortController();
   const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<void> => {
     const deny = (): void => {
-      if (memberOf(committee, authority.member as AuthorityName) !== undefined) denied.add(authority.member);
+      const member = memberIn(committee, authority);
+      if (member !== undefined) denied.add(member);
       if (isLost()) enough.abort();
     };
     // A vote to void the number would count only with those of all members.
     const asked = authority.voteForUnlock({ sender, sequence }, true, AbortSignal.any([until, enough.signal]));
     const vote = await asked.catch((error: unknown) => {
       if (error instanceof ProblemError && DENIALS.includes(error.problem)) deny();
+      failures.set(authority.url, failureOf(error));
       throw error;
     });
-    if (vote.epoch !== committee.epoch) return;
+    if (vote.epoch !== committee.epoch) return void failures.set(authority.url, { kind: "other-epoch", epoch: vote.epoch });
     if (vote.type === "void") return deny();
     if (!mayVoteFor(committee, authority.name, vote.authority) || batchVoteFault(vote, committee, digest) !== undefined) {
       return deny();
@@ -82,10 +95,7 @@ async function gather(
     if (found.size >= trusted) enough.abort();
   };
   await network.askAll(ask, { signal, graceMs: Number.POSITIVE_INFINITY });
-  if (found.size < trusted) {
-    if (isLost()) return undefined;
-    const message = "too few authorities have said whether they know the certificate, whose epoch ended long ago";
-    throw new PeerFailureError({ kind: "silent", message });
-  }
-  return firstVotes(found, trusted);
+  if (found.size >= trusted) return firstVotes(found, trusted);
+  if (isLost()) return undefined;
+  throw noQuorum("confirmations", found.size, trusted, true, failures);
 }

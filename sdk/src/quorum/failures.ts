@@ -144,10 +144,13 @@ export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): Fas
   if (agree("epoch-ended")) {
     return uncounted("a recovery has replaced the committee that certified this, and the certificate counts for nothing any more");
   }
-  if (agree("unattested")) {
-    return uncounted("the epoch in which this was certified ended long ago, and too few authorities know the certificate");
-  }
+  if (agree("unattested")) return unattested();
   return agree("frozen") ? frozen() : undefined;
+}
+
+/** Too few authorities know a certificate of an earlier epoch. */
+export function unattested(): FastPayError {
+  return uncounted("this was certified in an earlier epoch, and too few authorities know the certificate");
 }
 
 /** f + 1 authorities refuse a certificate for its epoch. */

@@ -41,12 +41,24 @@ import { isPassed, isSpentUnexecuted, isVoid, noteSpent } from "./voids.js";
  * something depends on them.
  */
 const LEARNED_MAX = 256n;
+/** The number of learnt certificates of earlier epochs that are settled at a time. */
+const SETTLED_AT_ONCE = 8;
 
 /** Finishes a stored order. */
 export async function finish(operation: Operation, journal: OrderJournal, entry: Stored): Promise<Resumed> {
   const { network, timing, signal } = operation;
   const { account } = journal;
   const { sequence } = entry;
+  const ask = () => network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
+  /** What else became of the number. Throws `error` if that is not known. */
+  const otherwise = async (order: Transfer, error: unknown): Promise<Resumed> => {
+    if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) return { type: "voided", order };
+    // Authorities step over a number that a recovery debited when they are asked for something about it. They do not
+    // attest an order that they have pruned.
+    const passed = await ask().then((answers) => finishPassed(operation, journal, order, answers)).catch(() => undefined);
+    if (passed === undefined) throw error;
+    return passed;
+  };
   let toCertify = entry.order;
   if (entry.certificate !== undefined) {
     const certificate = await network.verify(entry.certificate, account, sequence).catch(() => undefined);
@@ -57,7 +69,7 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
       try {
         return resumedOf(ordered, digest, await settleStored(operation, journal, certificate));
       } catch (error) {
-        if (!isFastPayError(error, "epoch-ended")) throw error;
+        if (!isFastPayError(error, "epoch-ended")) return otherwise(ordered ?? certificate.order.transfer, error);
         // Not our own order if this one had superseded it: its owner may have ordered that again.
         toCertify = certificate.order;
       }
@@ -71,7 +83,6 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   const ordered = entry.order?.transfer ?? order.transfer;
   announce(operation, order.digest, order.transfer, order.digest);
   // Another copy may have more votes for another order. Then send that one, not ours, to authorities that hold none.
-  const ask = () => network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
   const answers = await ask();
   const passed = await finishPassed(operation, journal, ordered, answers);
   if (passed !== undefined) return passed;
@@ -84,16 +95,9 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
     conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
   try {
-    const outcome = await bringHome(operation, journal, order, conflict.leader() ?? order, true);
-    const certificate = outcome.type === "settled" ? outcome.receipt.certificate : outcome.certificate;
-    if (certificate.digest === transferDigest(network.domain, ordered)) return outcome;
-    return { type: "superseded", order: ordered, certificate };
+    return await bringHome(operation, journal, order, conflict.leader() ?? order, true, ordered);
   } catch (error) {
-    if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) return { type: "voided", order: ordered };
-    // Authorities step over a number that a recovery debited when they are asked for something about it.
-    const stepped = await ask().then((later) => finishPassed(operation, journal, ordered, later)).catch(() => undefined);
-    if (stepped === undefined) throw error;
-    return stepped;
+    return otherwise(ordered, error);
   }
 }
 
@@ -168,8 +172,10 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
 }
 
 /**
- * What is proven of a number, without a certificate whose epoch a recovery has ended: that proves nothing. Whether it
- * has ended is only known once the certificate was sent to the authorities.
+ * What is proven of a number, without a certificate that authorities refuse: of an epoch that a recovery has ended, or
+ * of a void number, which one authority may have kept back, or of another order than was executed. That is only known
+ * once it was sent to the authorities. As long as it is not known, the certificate counts, unless a checkpoint proves
+ * what was executed.
  */
 async function findCounting(
   operation: Operation,
@@ -177,17 +183,23 @@ async function findCounting(
   sequence: bigint,
   answers: Answers<AccountState>,
 ): Promise<ProvenTransfer | "void" | undefined> {
-  const { network, signal } = operation;
+  const { network, timing, signal } = operation;
   const options = { isPassed: isPassed(network, sequence, answers), signal };
-  const found = await network.findNumber(account, sequence, options);
-  const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
-  if (certificate === undefined || certificate.epoch >= network.committee.epoch) return found;
-  try {
-    await settle({ ...operation, report: () => undefined }, certificate);
-  } catch (error) {
-    if (isFastPayError(error, "epoch-ended")) return network.findNumber(account, sequence, options);
+  for (;;) {
+    const found = await network.findNumber(account, sequence, options);
+    const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
+    if (certificate === undefined) return found;
+    try {
+      await settle({ ...operation, timing: { ...timing, deadlineMs: timing.readMs }, report: () => undefined }, certificate);
+      return found;
+    } catch (error) {
+      if (isFastPayError(error, "voided")) return undefined;
+      // It is not found again.
+      if (isFastPayError(error, "epoch-ended")) continue;
+      const isOld = certificate.epoch < network.committee.epoch;
+      return (isOld ? await network.findArchived(account, sequence, options) : undefined) ?? found;
+    }
   }
-  return found;
 }
 
 /**
@@ -210,7 +222,7 @@ function announce(operation: Operation, own: Hex | undefined, transfer: Transfer
 
 /**
  * Certifies and settles an order, or the order that takes its number. Sends `first` first: this order or a competing
- * one.
+ * one. `ordered` is this storage's order.
  */
 export async function bringHome(
   operation: Operation,
@@ -218,6 +230,7 @@ export async function bringHome(
   order: VerifiedOrder,
   first: VerifiedOrder,
   resumed: boolean,
+  ordered: Transfer = order.transfer,
 ): Promise<Certified> {
   const start = performance.now();
   const certificate = await certifyOne(operation, order, first);
@@ -225,7 +238,7 @@ export async function bringHome(
   // If the storage fails, settle the payment all the same: `settleStored` reports the failure.
   await journal.certify(certificate).catch(() => undefined);
   const receipt = await settleStored(operation, journal, certificate);
-  return resumedOf(order.transfer, order.digest, { ...receipt, resumed, certifiedAfterMs });
+  return resumedOf(ordered, transferDigest(operation.network.domain, ordered), { ...receipt, resumed, certifiedAfterMs });
 }
 
 /** The outcome of our order, given the certificate of its number. */
@@ -287,7 +300,7 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
   const { rest } = await settle(operation, certificate);
   operation.report({ type: "settled" });
   try {
-    await journal.certify(certificate);
+    await journal.certify(certificate, true);
     await journal.settle(certificate.order.transfer.sequence);
   } catch (cause) {
     const message = `the transfer is settled, but that cannot be stored here: ${messageOf(cause)}`;
@@ -300,7 +313,7 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 /**
  * The first unused number. Of the newest numbers that were used without this storage, stores the certificate, or the
  * transfer if authorities have pruned the certificate, or that the number is void. Ends at a number that nobody proves
- * now; the next call asks for it again.
+ * now; the next call asks for it again. What may be of another order than was executed stays unfinished.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
   const next = await provenNext(operation, journal, await journal.nextSequence(), answers);
@@ -335,6 +348,7 @@ async function learn(
   const missing = await journal.missing(from, next);
   const oldest = missing.at(-1);
   let archived: Map<bigint, ArchivedNumber> | undefined;
+  const doubted: VerifiedCertificate[] = [];
   for (const sequence of missing) {
     const known = archived?.get(sequence);
     const options = { isPassed: isPassed(network, sequence, answers), signal };
@@ -348,10 +362,20 @@ async function learn(
       // Authorities have pruned the older ones too. The list may lack some: each of them is asked for alone.
       archived ??= await network.archive.sent(account, oldest ?? sequence, sequence, signal);
     } else {
-      await journal.certify(found.proof.certificate);
-      // A quorum voted for the order after this one, and had confirmed this certificate before.
-      if (sequence + 1n < next) await journal.settle(sequence);
+      const { certificate } = found.proof;
+      await journal.certify(certificate);
+      if (sequence + 1n === next) continue;
+      // A quorum voted for the order after this one, and had executed this one before, unless keys of an earlier epoch
+      // have made its certificate since.
+      if (certificate.epoch === network.committee.epoch) await journal.settle(sequence);
+      else doubted.push(certificate);
     }
+  }
+  const quietly = { ...operation, report: () => undefined };
+  for (let first = 0; first < doubted.length; first += SETTLED_AT_ONCE) {
+    const settling = doubted.slice(first, first + SETTLED_AT_ONCE).map((certificate) => settleStored(quietly, journal, certificate));
+    // They stay unfinished.
+    if ((await Promise.allSettled(settling)).some(({ status }) => status === "rejected")) return;
   }
 }
 

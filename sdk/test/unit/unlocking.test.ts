@@ -21,11 +21,13 @@ import {
   type VerifiedOrder,
 } from "../../src/index.js";
 import { AuthorityClient } from "../../src/authority.js";
+import { encodeCertificate } from "../../src/wire.js";
 import type { ChainStep } from "../../src/progress.js";
 import { UnlockBallot } from "../../src/quorum/unlock.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { viewAccount } from "../../src/wallet/account.js";
-import type { Context } from "../../src/wallet/context.js";
+import { operationOf, type Context } from "../../src/wallet/context.js";
+import { noteVoid } from "../../src/wallet/finish.js";
 import { unlock } from "../../src/wallet/unlock.js";
 import { unfinishedTransactions } from "../../src/wallet/transactions.js";
 import { BOND, PAYER, TestCouncil, WINDOW_S } from "../support/council.js";
@@ -348,6 +350,14 @@ describe("a void number", () => {
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 
+  test("reported by the Ethereum node alone ends an unlock, with an error", async () => {
+    const unlockStatus = async () => ({ state: "voided" });
+    const contract = Object.assign(council.contract, { unlockStatus }) as unknown as Context["contract"];
+    const timing = { ...context.timing, backoffMaxMs: 2 };
+    await expect(run(undefined, { ...context, contract, timing })).rejects.toMatchObject({ code: "too-few-answers" });
+    expect(await journal().entries()).toMatchObject([{ state: "created" }]);
+  });
+
   test("reported by the Ethereum node and one authority frees no number", async () => {
     for (const node of scene.nodes) node.account(alice()).pending = undefined;
     scene.node(0).freeze(alice());
@@ -356,13 +366,53 @@ describe("a void number", () => {
     expect((await scene.pay(7n, { store: memoryStore() })).certificate.order.transfer.sequence).toBe(0n);
   });
 
-  test("is not void if somebody has its certificate", async () => {
+  test("is not void if somebody has its certificate, unless f + 1 authorities refuse that as void", async () => {
     await voided();
-    const certificate = certified(orders.ours);
-    Object.assign(scene.node(0).account(alice()), { sent: [certificate] });
-    // It was executed there: the alarm is the authority's, and nothing is noted as void here.
-    await scene.resume().catch(() => undefined);
+    Object.assign(scene.node(0).account(alice()), { sent: [certified(orders.ours)] });
+    const note = (): Promise<boolean> => {
+      const timing = { ...context.timing, readMs: 500 };
+      return noteVoid({ ...operationOf(scene.context, journal(), () => undefined, undefined), timing }, journal(), 0n);
+    };
+    for (const node of scene.nodes.slice(2)) {
+      node.lie = ({ path }) => (path === "/v1/certificates" ? problem(503, "busy", {}, "later") : undefined);
+    }
+    expect(await note()).toBe(false);
     expect((await journal().entries()).map(({ state }) => state)).not.toContain("voided");
+    scene.node(2).lie = () => undefined;
+    expect(await note()).toBe(true);
+  });
+
+  describe("whose certificate one authority kept back until then", () => {
+    beforeEach(() => {
+      const certificate = certified(orders.ours);
+      const vote = scene.node(0).keys.certificateVote(0n, alice(), 0n, orders.ours.digest);
+      const attested = { type: "certificate", certificate: JSON.parse(encodeCertificate(certificate)), epoch: "0", ...vote };
+      scene.node(0).lie = ({ path }) => {
+        if (scene.node(0).account(alice()).next === 0n) return undefined;
+        if (path.includes("/certificates/")) return { status: 200, body: encodeCertificate(certificate) };
+        if (path === "/v1/unlocks/votes") return { status: 200, body: attested };
+        if (path === "/v1/certificates") return { status: 200, body: { nextSequence: "1", epoch: "0" } };
+        return path === "/v1/orders" ? problem(409, "already-confirmed", { expectedSequence: "1" }) : undefined;
+      };
+    });
+
+    test("is noted as void, and the next number is used", async () => {
+      await voided();
+      expect(await scene.resume()).toEqual([{ type: "voided", order: orders.ours.transfer }]);
+      expect((await scene.pay(7n)).certificate.order.transfer.sequence).toBe(1n);
+    });
+
+    test("is noted as void if that certificate is stored", async () => {
+      await journal().certify(certified(orders.theirs));
+      await voided();
+      expect(await scene.resume()).toEqual([{ type: "voided", order: orders.ours.transfer }]);
+      expect((await scene.pay(7n)).certificate.order.transfer.sequence).toBe(1n);
+    });
+
+    test("is unlocked", async () => {
+      expect(await run()).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
+      expect(await journal().entries()).toMatchObject([{ state: "voided" }]);
+    });
   });
 
   test("never counts as settled: one liar changes nothing, and f + 1 end it with an error", async () => {
