@@ -7,7 +7,7 @@ use group::{Curve, Group};
 use rand::rngs::OsRng;
 
 use super::alterations::{File, refuse_altered_bits, refuse_altered_contributions, shift, with_point};
-use super::{NAMES, SIZE, entropy, outside, powers};
+use super::{NAMES, SIZE, entropy, keys, outside, powers};
 use crate::{Flaw, Part, Powers, SecretName};
 
 const HEAD: usize = 17;
@@ -42,6 +42,19 @@ fn each_state_from_the_first_on_is_verified() {
     let names: Vec<&str> = powers.transcript().contributions().map(|(name, _)| name).collect();
     assert_eq!(names, NAMES);
     assert_eq!(powers.transcript().contributions().last().unwrap().1, powers.transcript().hash());
+}
+
+/// Proofs are bound to every byte of what is hashed for them, and a transcript to every byte of its contributions. So a
+/// file of another version would have another hash.
+#[test]
+fn the_same_secrets_give_the_same_transcript() {
+    let powers = powers(0);
+    let hashes = [powers.transcript().hash(), keys(&powers, 20).transcript().hash()];
+    let expected = [
+        "7398cbf006ea811a566a0651248c311d13676423667c59d10d50632525c47ab8",
+        "20b5fd7803bed1c0a0f2f8a0510ccb6a62d302e9313fbad1bfb9d927944d5c79",
+    ];
+    assert_eq!(hashes.map(hex::encode), expected);
 }
 
 #[test]
