@@ -10,11 +10,12 @@
 //! The cursor on disk only saves reading the chain again. After an impossible answer of the Ethereum nodes, the
 //! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. Payments go on.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::TransactionIndex;
+use fastpay_core::{Committees, Epoch, EpochEnd, TransactionIndex};
 use fastpay_ethereum::{
     Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT,
 };
@@ -94,6 +95,9 @@ pub struct Follower {
     committees_known_at: Option<u64>,
     /// The final block at which the committee's last sign of life was last read.
     life_known_at: Option<u64>,
+    /// Until when certificates of epochs count, by the installations that were read since the committees were. The contract
+    /// itself knows the last one alone. A restart on the way forgets them: such certificates then need votes (R9).
+    ends: BTreeMap<Epoch, EpochEnd>,
     sink: DepositSink,
     cursor_file: PathBuf,
     metrics: Arc<FollowerMetrics>,
@@ -123,6 +127,7 @@ impl Follower {
             told,
             committees_known_at,
             life_known_at,
+            ends: BTreeMap::new(),
             sink,
             cursor_file,
             metrics,
@@ -217,6 +222,7 @@ impl Follower {
         };
         let unlock_window = self.unlock_window().await?;
         let batch = self.reader.next(&at).await?;
+        self.note_ends(&batch.events, unlock_window);
         let more = batch.cursor.block_number < batch.final_block;
         let are_due = !more && self.committees_known_at != Some(batch.final_block);
         // Before the shards close an epoch: if the next committee cannot be read, this authority votes on in the last one.
@@ -238,11 +244,13 @@ impl Follower {
         self.metrics.polled(batch.final_block);
         *cursor = Some(batch.cursor);
         if are_due {
-            let committees = match read {
+            let mut committees = match read {
                 Some(committees) => committees,
                 None => self.rotation.read(&self.epochs, batch.cursor.block_number).await?,
             };
+            self.tell_ends(&mut committees);
             self.rotation.follow(committees)?;
+            self.ends.clear();
             self.committees_known_at = Some(batch.final_block);
         }
         if !more {
@@ -265,6 +273,29 @@ impl Follower {
         match self.primary.last_sign_of_life().await {
             Ok(time) => drop(self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX))),
             Err(error) => tracing::warn!(%error, "the committee's last sign of life is unknown"),
+        }
+    }
+
+    /// Notes until when certificates of the epochs count that these events end. An installation that says that keys were
+    /// out ends their epochs at once.
+    fn note_ends(&mut self, events: &[OrderEvent], unlock_window: u64) {
+        for event in events {
+            let OrderEvent::CommitteeInstalled(installed) = event else { continue };
+            let Some(ended) = installed.epoch.checked_sub(1) else { continue };
+            let until = installed.previousEpochEnds.saturating_to();
+            self.ends.insert(Epoch(ended), EpochEnd::new(until, unlock_window));
+            let since = Epoch(installed.compromisedSince);
+            let compromised = self.ends.iter_mut().filter(|(epoch, _)| **epoch >= since && epoch.0 < installed.epoch);
+            compromised.for_each(|(_, end)| *end = EpochEnd::default());
+        }
+    }
+
+    /// Adds to committees the ends that the contract has forgotten: those of epochs before the last one.
+    fn tell_ends(&self, committees: &mut Committees) {
+        for (epoch, end) in self.ends.range(..committees.current().epoch()) {
+            if committees.known_end(*epoch).is_none() {
+                committees.note_end(*epoch, *end);
+            }
         }
     }
 
@@ -672,6 +703,50 @@ mod tests {
         deposit();
         let _held = next_steps(&queue, TransactionIndex(2)).await;
         assert_eq!(epoch(), 1);
+        stop.send_replace(true);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_was_away_over_several_installations_knows_when_each_epoch_ended() {
+        use fastpay_testkit::anvil::{Rotation as NextCommittee, Signers};
+        let first = fastpay_testkit::TestCommittee::new(4);
+        let second = first.rotated();
+        let (third, fourth) = (second.rotated(), second.rotated().rotated());
+        let all = [&first, &second, &third, &fourth];
+        let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
+        let contract = primary.deploy(&first.committee);
+        let mut ends = Vec::new();
+        // The last installation says that keys were out since epoch 1.
+        for (epoch, since) in [(0, 1), (1, 2), (2, 1)] {
+            let [now, next] = [all[epoch], all[epoch + 1]]
+                .map(|committee| Signers { committee: &committee.committee, keys: &committee.keys });
+            let deadline = primary.time_s() + 20 * 86_400;
+            install(
+                &primary,
+                &NextCommittee::since(fastpay_core::Epoch(since), contract.address(), now, next, deadline),
+            );
+            let call = fastpay_ethereum::IFastPay::epochValidUntilCall { epoch: epoch as u64 };
+            ends.push(contract.view(&call).saturating_to::<u64>());
+        }
+        let nodes = [primary.node("first", 0)];
+        let connection = primary.connect(&nodes, contract.address(), fastpay_ethereum::Finality::Finalized);
+        let limits = crate::authority::shard::ShardLimits::default();
+        let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
+        let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::authority::metrics::Metrics::new(1).follower);
+        let ((progress, _seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
+        let rotation = rotation_in(folder.path());
+        let mut status = rotation.subscribe();
+        let file = folder.path().join("follower.json");
+        tokio::spawn(Follower::new(connection, sink(Some(handle)), rotation, file, metrics, progress).run(stopped));
+        let (steps, reply) = next_steps(&queue, TransactionIndex(0)).await;
+        assert!(matches!(steps[..], [OrderStep::Installation(_), ..]), "{steps:?}");
+        reply.send(TransactionIndex(steps.len() as u64)).unwrap();
+        status.changed().await.unwrap();
+        let status = status.borrow();
+        let end = |epoch| status.committees().known_end(Epoch(epoch));
+        assert_eq!(end(0).map(|end| end.kept_until), Some(ends[0]));
+        assert!(ends[0] > ends[2], "keys were out, and their epochs end at once: {ends:?}");
+        assert_eq!([end(1), end(2)], [Some(EpochEnd::default()); 2]);
         stop.send_replace(true);
     }
 

@@ -264,8 +264,11 @@ impl Plan {
         with(|plan| plan.has_checkpoints = false);
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());
-        with(|plan| plan.rotations = 0);
-        with(|plan| plan.rotations = plan.rotations.min(1));
+        // Where members hand over, some are members only later.
+        if self.hand_over.is_none() {
+            with(|plan| plan.rotations = 0);
+            with(|plan| plan.rotations = plan.rotations.min(1));
+        }
         with(|plan| plan.relayers = 1);
         with(|plan| plan.relayed_at_a_loss = true);
         with(|plan| plan.nodes_lie = false);
