@@ -5,6 +5,7 @@ import type { ArchiveList, ArchivePage } from "./archive/page.js";
 import { ARCHIVED_ENTRIES_MAX, decodeArchivePage, placeText } from "./archive/wire.js";
 import type { Address, Hex } from "./bytes.js";
 import type { Certificate } from "./certificate.js";
+import { memberOf as memberNamed, type AuthorityName, type Committee } from "./committee.js";
 import type { Decoder } from "./decode.js";
 import { requestJson } from "./http.js";
 import { decodeEndpoints, type MemberEndpoint } from "./member-endpoints.js";
@@ -49,8 +50,9 @@ type Query = Readonly<Record<string, string | undefined>>;
 
 /** The timeout for an authority's name, for which its answers wait. An authority that answers at all takes less. */
 const IDENTIFY_MS = 1_000;
-/** The delay after a request for the name before the next one. */
+/** The delay after a request for the name before the next one: if it was not answered, or the name does not count. */
 const IDENTIFY_AGAIN_MS = 30_000;
+const RENAMED_AGAIN_MS = 1_000;
 
 /** A client of one authority. Every method can throw what `requestJson` throws. */
 export class AuthorityClient implements AuthorityRef {
@@ -58,30 +60,56 @@ export class AuthorityClient implements AuthorityRef {
   readonly url: string;
   readonly name: Hex | undefined;
   readonly #timeoutMs: number;
-  /** The name that the authority reported, if none is listed. */
+  readonly #names: ConstructorParameters<typeof AuthorityClient>[3];
   #given: Hex | undefined;
   #asking: Promise<void> | undefined;
   /** The time of the last request for the name, in milliseconds since 1970. */
   #askedAt = 0;
 
-  constructor(url: string, name: Hex | undefined, timeoutMs: number) {
+  /**
+   * A name that the authority gives counts if `names.counts` says so, once `names.others` have been asked for theirs;
+   * without `names`, always.
+   */
+  constructor(
+    url: string,
+    name: Hex | undefined,
+    timeoutMs: number,
+    names?: { readonly others: () => readonly AuthorityClient[]; readonly counts: (name: Hex, authority: AuthorityClient) => boolean },
+  ) {
     this.url = url.replace(/\/+$/, "");
     this.name = name;
+    this.#names = names;
     this.#timeoutMs = timeoutMs;
   }
 
   /**
    * Identifies the member that answers here, because a member counts once, even if several addresses are listed for it.
-   * This is the listed name, or the name that the authority reports, known once it has answered; otherwise the address.
+   * This is the listed name, or the name that the authority gives, known once it has answered; otherwise the address.
    */
   get member(): string {
-    return this.name ?? this.#given ?? this.url;
+    return this.name ?? (this.#isGiven ? (this.#given as Hex) : this.url);
   }
 
-  /** Requests the name if none is listed. Without an answer, requests it again after a delay. Never rejects. */
-  identify(): Promise<void> {
-    if (this.name !== undefined || this.#given !== undefined) return Promise.resolve();
-    if (this.#asking !== undefined && Date.now() < this.#askedAt + IDENTIFY_AGAIN_MS) return this.#asking;
+  /** The name that the authority gives, if none is listed. It may not count. */
+  get given(): Hex | undefined {
+    return this.#given;
+  }
+
+  get #isGiven(): boolean {
+    return this.#given !== undefined && (this.#names?.counts(this.#given, this) ?? true);
+  }
+
+  /** Requests the name if none is listed. Without one that counts, requests it again after a delay. Never rejects. */
+  async identify(): Promise<void> {
+    if (this.name !== undefined) return;
+    const others = this.#names?.others() ?? [];
+    await Promise.all([this.#identify(), ...others.map((other) => other.#asking ?? other.#identify())]);
+  }
+
+  #identify(): Promise<void> {
+    if (this.name !== undefined || this.#isGiven) return Promise.resolve();
+    const waitMs = this.#given === undefined ? IDENTIFY_AGAIN_MS : RENAMED_AGAIN_MS;
+    if (this.#asking !== undefined && Date.now() < this.#askedAt + waitMs) return this.#asking;
     this.#askedAt = Date.now();
     this.#asking = this.status(AbortSignal.timeout(IDENTIFY_MS))
       .then(({ authority }) => void (this.#given = authority))
@@ -241,6 +269,11 @@ export class AuthorityClient implements AuthorityRef {
 /** Identifies the member that answers at a configured authority; see `AuthorityClient.member`. */
 export function memberOf(authority: AuthorityRef): string {
   return authority instanceof AuthorityClient ? authority.member : (authority.name ?? authority.url);
+}
+
+/** The member of a committee that answers there; undefined if none is known to: it may have left the committee. */
+export function memberIn(committee: Committee, authority: AuthorityRef): AuthorityName | undefined {
+  return memberNamed(committee, memberOf(authority) as AuthorityName)?.member.votingKey;
 }
 
 function accountPath(account: AccountId): string {

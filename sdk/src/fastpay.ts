@@ -50,7 +50,7 @@ const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 export const FastPay = {
   /**
    * Creates a client of one deployment. Reads the committee from the contract, and asks authorities only if fewer than a
-   * quorum are listed: they may know where the others are. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`,
+   * quorum are listed, or one under a name that is no member's: they may know where the others are. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`,
    * `other-deployment`, `chain-unreachable` or `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
@@ -74,7 +74,9 @@ export const FastPay = {
     const network = new Network(domain, committees, authorities, timing, closing.signal);
     const told = store && (await storedEndpoints(store, domain).catch(() => []));
     network.learn(told ?? [], (endpoint) => void (store && rememberEndpoint(store, domain, endpoint)));
-    if (network.authorities.length < newest.quorum) await network.findMembers();
+    // A listed name that is no member's may be that of an authority that has left.
+    const isMember = ({ name }: AuthorityClient): boolean => name === undefined || memberOf(newest, name) !== undefined;
+    if (network.authorities.length < newest.quorum || !authorities.every(isMember)) await network.findMembers();
     if (network.authorities.length < newest.quorum) throw misfit(network.authorities.length, newest);
     return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(first), committeesFrom, closing);
   },

@@ -6,7 +6,7 @@
 import type { AccountId } from "./accounts.js";
 import type { ArchivedNumber } from "./archive/page.js";
 import { ArchiveReader } from "./archive/read.js";
-import { memberOf, type AuthorityClient } from "./authority.js";
+import { memberIn, type AuthorityClient } from "./authority.js";
 import { verifyCertificate, type Certificate, type VerifiedCertificate } from "./certificate.js";
 import type { Hex } from "./bytes.js";
 import type { Committees } from "./chain/committees.js";
@@ -95,7 +95,7 @@ export class Network {
   ) {
     this.domain = domain;
     this.committees = committees;
-    this.#members = new MemberClients(authorities, timing.requestMs ?? DEFAULT_REQUEST_MS);
+    this.#members = new MemberClients(authorities, timing.requestMs ?? DEFAULT_REQUEST_MS, () => committees.current);
     this.#readMs = timing.readMs;
     this.closed = closed;
     this.archive = new ArchiveReader(this);
@@ -119,7 +119,7 @@ export class Network {
   /** Takes over where members say that they are, unverified. `remember` receives each endpoint that is found later. */
   learn(endpoints: readonly MemberEndpoint[], remember: (endpoint: MemberEndpoint) => void): void {
     this.#remember = remember;
-    this.#members.learn(this.domain, this.committee, endpoints);
+    this.#members.learn(this.domain, endpoints);
   }
 
   /**
@@ -136,10 +136,10 @@ export class Network {
   /** Asks all authorities where the members are that have no address. True if one was found. Never rejects. */
   async findMembers(): Promise<boolean> {
     let isFound = false;
-    for (let round = 0; round < SEEK_ROUNDS_MAX && this.#members.lacks(this.committee); round += 1) {
+    for (let round = 0; round < SEEK_ROUNDS_MAX && this.#members.isIncomplete; round += 1) {
       const answers = await this.askAll((authority, until) => authority.endpoints(until)).catch(() => []);
       const told = goodAnswers(answers).flatMap(({ answer }) => answer);
-      const found = this.#members.learn(this.domain, this.committee, told);
+      const found = this.#members.learn(this.domain, told);
       if (found.length === 0) break;
       isFound = true;
       found.forEach(this.#remember);
@@ -159,7 +159,7 @@ export class Network {
     throwIfAborted(given);
     const enough = new AbortController();
     const signal = AbortSignal.any([enough.signal, given]);
-    const { quorum } = this.committee;
+    const { committee } = this;
     const { counts = () => true } = options;
     const answers: AuthorityAnswer<T>[] = [];
     let isEnough = false;
@@ -168,9 +168,10 @@ export class Network {
       const answer = await this.#answer(authority, ask, signal);
       if (enough.signal.aborted) return;
       answers.push(answer);
-      if (answer.error !== undefined || !counts(answer.answer as T)) return;
-      good.add(authority.member);
-      if (good.size === quorum && !isEnough) {
+      const member = memberIn(committee, authority);
+      if (answer.error !== undefined || member === undefined || !counts(answer.answer as T)) return;
+      good.add(member);
+      if (good.size === committee.quorum && !isEnough) {
         isEnough = true;
         void sleep(Math.min(options.graceMs ?? GRACE_MS, this.#readMs), signal).then(() => enough.abort());
       }
@@ -207,9 +208,9 @@ export class Network {
   ): Promise<Answers<T>> {
     let answers = await this.askAll(ask, options);
     // Members may have come whose addresses are not listed.
-    const { quorum: needed } = this.committee;
-    if (memberAnswers(answers).length < needed && (await this.seekMembers())) answers = await this.askAll(ask, options);
-    const answered = memberAnswers(answers).length;
+    const counted = (): number => memberAnswers(answers, this.committee).length;
+    if (counted() < this.committee.quorum && (await this.seekMembers())) answers = await this.askAll(ask, options);
+    const answered = counted();
     const { quorum } = this.committee;
     if (answered >= quorum) return answers;
     const message = `${answered} of the ${quorum} authorities that are needed answered`;
@@ -331,7 +332,9 @@ export class Network {
       } catch (error) {
         const isGone = prunedOf(error) !== undefined;
         isPruned ||= isGone;
-        if (isGone || (error instanceof ProblemError && error.problem === "not-found")) without.add(authority.member);
+        const member = memberIn(this.committee, authority);
+        const hasNone = isGone || (error instanceof ProblemError && error.problem === "not-found");
+        if (hasNone && member !== undefined) without.add(member);
         if (without.size === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
         throw error;
       }
@@ -361,7 +364,7 @@ export class Network {
       counts: () => false,
     });
     const without = answers.filter(({ error }) => error instanceof ProblemError && error.problem === "not-found");
-    return new Set(without.map(({ authority }) => memberOf(authority))).size >= this.committee.quorum;
+    return membersAmong(without, this.committee) >= this.committee.quorum;
   }
 
   /**
@@ -461,16 +464,20 @@ export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswe
   );
 }
 
+/** The number of members of a committee among those that these are from. */
+export function membersAmong(answers: readonly { readonly authority: AuthorityAnswer<unknown>["authority"] }[], committee: Committee): number {
+  return new Set(answers.flatMap(({ authority }) => memberIn(committee, authority) ?? [])).size;
+}
+
 /**
- * The successful answers, one for each member, even if two addresses are listed for it. The answer of an address that
- * is listed with the member's name takes precedence over that of an address that only reports the name.
+ * The successful answers of the members of a committee, one for each, even if two addresses are listed for it. An
+ * authority that has left the committee has no voice.
  */
-export function memberAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
+export function memberAnswers<T>(answers: Answers<T>, committee: Committee): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
   const voices = new Map<string, { authority: AuthorityAnswer<T>["authority"]; answer: T }>();
   for (const good of goodAnswers(answers)) {
-    const member = memberOf(good.authority);
-    const isListed = good.authority.name === member;
-    if (!voices.has(member) || (isListed && voices.get(member)?.authority.name !== member)) voices.set(member, good);
+    const member = memberIn(committee, good.authority);
+    if (member !== undefined && !voices.has(member)) voices.set(member, good);
   }
   return [...voices.values()];
 }

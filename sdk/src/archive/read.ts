@@ -132,7 +132,7 @@ export class ArchiveReader {
     if (lists.length === 0) return undefined;
     const all = lists.flatMap(({ answer }) => answer).sort(order);
     const numbers = [...new Map(all.map((number) => [`${number.account}/${number.sequence}`, number])).values()];
-    return { numbers, isComplete: memberAnswers(answers).length >= this.#network.trusted };
+    return { numbers, isComplete: memberAnswers(answers, this.#network.committee).length >= this.#network.trusted };
   }
 
   /**

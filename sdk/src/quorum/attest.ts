@@ -4,9 +4,9 @@
  * ago, and its confirmations are of no other order.
  */
 
-import type { AuthorityClient } from "../authority.js";
+import { memberIn, type AuthorityClient } from "../authority.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import { memberOf, type AuthorityName, type Committee } from "../committee.js";
+import type { AuthorityName, Committee } from "../committee.js";
 import { certificateVoteDigest } from "../eip712.js";
 import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
@@ -75,7 +75,8 @@ export async function attest(
   const enough = new AbortController();
   const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<void> => {
     const deny = (): void => {
-      if (memberOf(committee, authority.member as AuthorityName) !== undefined) denied.add(authority.member);
+      const member = memberIn(committee, authority);
+      if (member !== undefined) denied.add(member);
       if (isLost()) enough.abort();
     };
     // A vote to void the number would count only with those of all members.

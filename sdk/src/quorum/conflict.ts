@@ -8,13 +8,13 @@
  */
 
 import type { Hex } from "../bytes.js";
-import type { Committee } from "../committee.js";
+import { memberOf, type AuthorityName, type Committee } from "../committee.js";
 import type { VerifiedOrder } from "../verify.js";
 
 /** One of the competing orders. */
 export interface Contender {
   readonly order: VerifiedOrder;
-  /** The members that are locked on it, by name, or by address if the name is unknown. */
+  /** The members that are locked on it, by name. */
   readonly holders: readonly string[];
   /** The maximum number of votes that it can still get. */
   readonly reach: number;
@@ -22,14 +22,12 @@ export interface Contender {
 
 /** The conflicting orders of a number, as reported by authorities. */
 export class OrderConflict {
-  readonly #size: number;
-  readonly #quorum: number;
+  readonly #committee: Committee;
   readonly #rivals = new Map<Hex, { readonly order: VerifiedOrder; readonly holders: Set<string> }>();
 
   /** Starts without orders. */
   constructor(committee: Committee) {
-    this.#size = committee.members.length;
-    this.#quorum = committee.quorum;
+    this.#committee = committee;
   }
 
   /** Adds an order, even if no member is locked on it yet. */
@@ -37,10 +35,10 @@ export class OrderConflict {
     if (!this.#rivals.has(order.digest)) this.#rivals.set(order.digest, { order, holders: new Set() });
   }
 
-  /** Adds that a member is locked on an order. */
+  /** Adds an order on which an authority is locked. If it has left the committee, it holds nothing. */
   hold(order: VerifiedOrder, member: string): void {
     this.enter(order);
-    this.#rivals.get(order.digest)?.holders.add(member);
+    if (memberOf(this.#committee, member as AuthorityName) !== undefined) this.#rivals.get(order.digest)?.holders.add(member);
   }
 
   /** Adds the orders and holders of another record of the same number. */
@@ -59,7 +57,7 @@ export class OrderConflict {
         if (rival.order.digest === order.digest) continue;
         for (const holder of rival.holders) if (!holders.has(holder)) lost.add(holder);
       }
-      return { order, holders: [...holders].sort(), reach: this.#size - lost.size };
+      return { order, holders: [...holders].sort(), reach: this.#committee.members.length - lost.size };
     });
     return contenders.sort((a, b) => b.holders.length - a.holders.length || (a.order.digest < b.order.digest ? -1 : 1));
   }
@@ -69,7 +67,7 @@ export class OrderConflict {
    * wallet choose the same one. Undefined if no order can get a quorum any more.
    */
   leader(): VerifiedOrder | undefined {
-    return this.contenders().find(({ reach }) => reach >= this.#quorum)?.order;
+    return this.contenders().find(({ reach }) => reach >= this.#committee.quorum)?.order;
   }
 
   /** The first of `contenders`; undefined if there is no order. */

@@ -6,21 +6,21 @@ import { Backoff, sleep } from "../waiting.js";
 import type { Operation } from "./certify.js";
 import { newEpoch } from "./failures.js";
 
-/** Collects the newer epochs in which authorities answer. */
+/** Collects the newer epochs in which members answer. */
 export class Ahead {
   readonly #committee: Committee;
-  readonly #epochs: bigint[] = [];
+  readonly #epochs = new Map<string, bigint>();
 
   constructor(committee: Committee) {
     this.#committee = committee;
   }
 
-  /** Adds the newer epoch of another authority. Throws `new-epoch` at f + 1 authorities, one of which is honest. */
-  enter(epoch: bigint): void {
-    this.#epochs.push(epoch);
-    if (this.#epochs.length <= this.#committee.faultsTolerated) return;
-    // One of f + 1 authorities is honest, so the lowest of these epochs has begun.
-    const reached = this.#epochs.reduce((a, b) => (a < b ? a : b));
+  /** Adds the newer epoch of a member. Throws `new-epoch` at f + 1 members, one of which is honest. */
+  enter(epoch: bigint, member: string): void {
+    this.#epochs.set(member, epoch);
+    if (this.#epochs.size <= this.#committee.faultsTolerated) return;
+    // One of f + 1 members is honest, so the lowest of these epochs has begun.
+    const reached = [...this.#epochs.values()].reduce((a, b) => (a < b ? a : b));
     throw newEpoch(reached, this.#committee.epoch);
   }
 }

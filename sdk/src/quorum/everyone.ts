@@ -1,6 +1,7 @@
 /** Repeats a task at every authority until a quorum has completed it. */
 
-import type { AuthorityClient } from "../authority.js";
+import { memberIn, type AuthorityClient } from "../authority.js";
+import type { AuthorityName } from "../committee.js";
 import type { FastPayError } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { PeerFailure } from "../progress.js";
@@ -12,6 +13,9 @@ import { decidedBy, noQuorum } from "./failures.js";
 /** After such a failure, asking again is useless. */
 const FINAL: readonly PeerFailure["kind"][] = ["refused", "no-primary", "voided", "epoch-ended", "unattested"];
 
+/** An answer counts once its authority gives a member's name. Its keys, or the committee, may be about to change. */
+const NO_MEMBER: PeerFailure = { kind: "silent", message: "it gives no name of a present member" };
+
 /** A task for every authority. */
 export interface Task<T> {
   /** The name of the result, for people. */
@@ -22,7 +26,7 @@ export interface Task<T> {
   readonly backgroundMs: number;
   /** Asks one authority once. `failureOf` converts the errors that it throws. */
   readonly act: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>;
-  /** Adds a result and returns the number of results so far. An error that it throws ends the task. */
+  /** Adds a member's result and returns the number of results so far. An error that it throws ends the task. */
   readonly take: (result: T, authority: AuthorityClient) => number;
 }
 
@@ -33,6 +37,7 @@ export interface Task<T> {
 export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ rest: Promise<void> }> {
   throwIfAborted(operation.signal);
   const { network, timing } = operation;
+  const { committee } = network;
   const { what, quorum } = task;
   const failures = new Map<string, PeerFailure>();
   /** The failures by member. */
@@ -59,20 +64,25 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
       if (count < quorum) fail(operation.signal?.aborted ? aborted() : tooFew(true));
     });
     const all = network.authorities.map(async (authority) => {
-      const taken = await patiently(operation, authority, task, (failure) => {
+      const memberOf = (): AuthorityName | undefined => memberIn(committee, authority);
+      const note = (failure: PeerFailure): void => {
         failures.set(authority.url, failure);
-        byMember.set(authority.member, failure);
-      }, background.signal);
+        const member = memberOf();
+        if (member !== undefined) byMember.set(member, failure);
+      };
+      const nobodys = (): boolean => count < quorum && memberOf() === undefined;
+      const taken = await patiently(operation, authority, task, note, nobodys, background.signal);
+      const member = memberOf();
       // A member's result counts once, even if several addresses are listed for it. A result that does not count must
       // not exclude the member: an address that is listed without a name may report another member's name.
-      if (taken === undefined || background.signal.aborted || done.has(authority.member)) return;
+      if (taken === undefined || background.signal.aborted || member === undefined || done.has(member)) return;
       const before = count;
       try {
         count = task.take(taken.result, authority);
       } catch (error) {
         return fail(error);
       }
-      if (count > before) done.add(authority.member);
+      if (count > before) done.add(member);
       if (before >= quorum || count < quorum) return;
       limit.end();
       const late = setTimeout(() => background.abort(), task.backgroundMs);
@@ -92,18 +102,24 @@ function endedBefore(failures: Iterable<PeerFailure>, trusted: number): bigint |
   return epochs.length < trusted ? undefined : epochs.reduce((lowest, epoch) => (epoch < lowest ? epoch : lowest));
 }
 
-/** Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. */
+/**
+ * Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. Asks again while its
+ * result is `nobodys`.
+ */
 async function patiently<T>(
   operation: Operation,
   authority: AuthorityClient,
   { act }: Task<T>,
   note: (failure: PeerFailure) => void,
+  nobodys: () => boolean,
   signal: AbortSignal,
 ): Promise<{ result: T } | undefined> {
   const backoff = new Backoff(operation.timing.backoffMinMs, operation.timing.backoffMaxMs);
   while (!signal.aborted) {
     try {
-      return { result: await act(authority, signal) };
+      const result = await act(authority, signal);
+      if (!nobodys()) return { result };
+      note(NO_MEMBER);
     } catch (error) {
       if (signal.aborted) return undefined;
       if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);

@@ -48,6 +48,7 @@ async function settleInEpoch(operation: Operation, certificate: VerifiedCertific
     const confirmedIn = (await confirm(operation, authority, certificate, signal).catch(recovered)) ?? epoch;
     // It has not read the rotation yet.
     if (confirmedIn < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: confirmedIn });
+    if (confirmedIn > epoch) report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: confirmedIn } });
     return confirmedIn;
   };
   /** The epoch that a recovery has installed, if this client does not know of it yet. */
@@ -60,8 +61,7 @@ async function settleInEpoch(operation: Operation, certificate: VerifiedCertific
   };
   const take = (confirmedIn: bigint, authority: AuthorityClient): number => {
     if (confirmedIn > epoch) {
-      if (confirmations < quorum) ahead.enter(confirmedIn);
-      report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: confirmedIn } });
+      if (confirmations < quorum) ahead.enter(confirmedIn, authority.member);
     } else {
       confirmations += 1;
       if (confirmations <= quorum) report({ type: "confirmed", authority, confirmations, quorum });

@@ -1,10 +1,10 @@
 /**
  * Evaluates the answers to an order. Pure, so tests cover every mixture of honest and lying answers without a network.
- * Votes count by signer, all other answers by member.
+ * Votes count by signer, all other answers by member: those of authorities that have left the committee do not count.
  */
 
 import { certificateOf, type VerifiedCertificate } from "../certificate.js";
-import type { AuthorityName, Committee } from "../committee.js";
+import { memberOf, type AuthorityName, type Committee } from "../committee.js";
 import { FastPayError } from "../errors.js";
 import type { PeerFailure } from "../progress.js";
 import { amountOf } from "../transfer.js";
@@ -67,7 +67,7 @@ export class Tally {
   }
 
   /** Adds an answer. `authority` is the address that it came from, `member` the member at that address. */
-  take(authority: string, answer: PeerAnswer, member = authority): Verdict {
+  take(authority: string, answer: PeerAnswer, member: string): Verdict {
     this.#members.set(authority, member);
     switch (answer.type) {
       case "vote": {
@@ -109,9 +109,10 @@ export class Tally {
     return this.#reachable() < this.#committee.quorum ? { type: "impossible" } : WAIT;
   }
 
-  /** The entries of a map by address, reduced to one for each member. */
+  /** The entries of a map by address, reduced to one for each member of the committee. */
   #perMember<T>(results: ReadonlyMap<string, T>): T[] {
-    return [...new Map([...results].map(([authority, one]) => [this.#members.get(authority), one])).values()];
+    const named = [...results].map(([authority, one]) => [this.#members.get(authority) as AuthorityName, one] as const);
+    return [...new Map(named.filter(([member]) => memberOf(this.#committee, member) !== undefined)).values()];
   }
 
   /**
@@ -121,7 +122,11 @@ export class Tally {
   #reachable(): number {
     const mayVote = (authority: string): boolean => !this.#locked.has(authority) && !this.#out.has(authority);
     const reachable = this.#authorities.filter((authority) => this.#voted.has(authority) || mayVote(authority));
-    return new Set(reachable.map((authority) => this.#members.get(authority) ?? authority)).size;
+    const members = new Set(reachable.map((authority) => this.#members.get(authority) ?? authority));
+    // Addresses may be those of former members, so what present members have said counts, too.
+    const answered = new Set(this.#members.values());
+    const lost = this.#committee.members.filter(({ votingKey }) => answered.has(votingKey) && !members.has(votingKey));
+    return Math.min(members.size, this.#committee.members.length - lost.length);
   }
 
   /** The orders of this number, with the authorities locked on each. */

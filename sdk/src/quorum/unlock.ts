@@ -10,7 +10,7 @@ import { packVotes, type VerifiedCertificate } from "../certificate.js";
 import type { AuthorityName, Committee } from "../committee.js";
 import { certificateVoteDigest, voidVoteDigest } from "../eip712.js";
 import { messageOf } from "../errors.js";
-import type { Network } from "../network.js";
+import { membersAmong, type Network } from "../network.js";
 import type { PeerFailure } from "../progress.js";
 import type { Domain } from "../transfer.js";
 import { batchVoteFault, firstVotes, mayVoteFor, type BatchVote } from "../verify.js";
@@ -35,7 +35,7 @@ export class UnlockBallot {
   readonly #unanimous: boolean;
   readonly #attesting = new Map<AuthorityName, BatchVote>();
   readonly #voiding = new Map<AuthorityName, BatchVote>();
-  readonly #failures = new Map<string, { readonly member: string; readonly failure: PeerFailure }>();
+  readonly #failures = new Map<string, { readonly authority: AuthorityClient; readonly failure: PeerFailure }>();
   #certificate: VerifiedCertificate | undefined;
 
   /** Starts without votes. If `unanimous`, voiding the number needs the votes of all members. */
@@ -71,7 +71,7 @@ export class UnlockBallot {
 
   /** Adds the failure of an authority that gave no vote. */
   fail(authority: AuthorityClient, failure: PeerFailure): void {
-    this.#failures.set(authority.url, { member: authority.member, failure });
+    this.#failures.set(authority.url, { authority, failure });
   }
 
   #misbehaved(authority: AuthorityClient, message: string): void {
@@ -95,7 +95,8 @@ export class UnlockBallot {
 
   /** The number of members that gave no vote for this reason. */
   refusals(kind: PeerFailure["kind"]): number {
-    return new Set([...this.#failures.values()].flatMap(({ member, failure }) => (failure.kind === kind ? [member] : []))).size;
+    const refusing = [...this.#failures.values()].filter(({ failure }) => failure.kind === kind);
+    return membersAmong(refusing, this.committee);
   }
 
   /** The decision that the votes suffice for; undefined if there is none. */

@@ -44,7 +44,10 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
   const ahead = new Ahead(committee);
   const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<Answer> => {
     const answer = await ask(operation, authority, certificate, signal);
-    if (answer.epoch > epoch) return { ahead: answer.epoch };
+    if (answer.epoch > epoch) {
+      operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: answer.epoch } });
+      return { ahead: answer.epoch };
+    }
     if (answer.epoch < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: answer.epoch });
     const fault = batchVoteFault(answer, committee, digest);
     if (fault !== undefined) throw misbehaved(`a vote that does not count (${fault})`);
@@ -53,8 +56,7 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
   };
   const take = (answer: Answer, authority: AuthorityClient): number => {
     if ("ahead" in answer) {
-      ahead.enter(answer.ahead);
-      operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: answer.ahead } });
+      ahead.enter(answer.ahead, authority.member);
     } else {
       // Counted by signer, so a repeated vote of another authority adds nothing.
       votes.set(answer.vote.authority, answer.vote);

@@ -28,14 +28,14 @@ export async function viewAccount(
   const conflict = conflictOf(network, account, nextSequence, answers);
   const pending = conflict.leader() ?? conflict.any();
   const stuckAt = await stuckNumber(network, account, (await journal?.unfinished())?.[0], nextSequence, answers);
-  const states = memberAnswers(answers).map(({ answer }) => answer);
+  const states = memberAnswers(answers, network.committee).map(({ answer }) => answer);
   const balances = agreedBalances(states, network.trusted);
   if (states.some((state) => state.truncated)) {
     const listed = new Set(balances.map(({ asset }) => asset));
     for (const asset of new Set(assets.map((address) => address.toLowerCase() as Address))) {
       const balance = listed.has(asset)
         ? undefined
-        : await balanceOfOne(network.accountStates(account, asset), asset, network.trusted);
+        : await balanceOfOne(network, account, asset);
       if (balance !== undefined) balances.push(balance);
     }
   }
@@ -59,12 +59,12 @@ async function stuckNumber(
 }
 
 async function balanceOfOne(
-  asked: Promise<Answers<AccountState>>,
+  network: Network,
+  account: AccountId,
   asset: Address,
-  trusted: number,
 ): Promise<AgreedBalance | undefined> {
-  const states = memberAnswers(await asked).map(({ answer }) => answer);
-  return agreedBalance(states, asset, trusted);
+  const states = memberAnswers(await network.accountStates(account, asset), network.committee).map(({ answer }) => answer);
+  return agreedBalance(states, asset, network.trusted);
 }
 
 /** The answers of all authorities, with an empty one for each authority that answered too late. */

@@ -3,7 +3,7 @@
 import type { AccountId } from "../accounts.js";
 import type { ArchivedNumber } from "../archive/page.js";
 import type { BackPosition } from "../archive/read.js";
-import { memberOf, type AuthorityClient } from "../authority.js";
+import { memberIn, type AuthorityClient } from "../authority.js";
 import { provenByArchive, type Network } from "../network.js";
 import { entryOf, listedOf, textOf } from "../received.js";
 import type { HistoryCursor, ReceivedEntry } from "../views.js";
@@ -73,7 +73,11 @@ export function receivedIn(number: ArchivedNumber, account: AccountId): Received
  * lists what is newer, if it is honest.
  */
 function prunedByMost(network: Network, lists: readonly ListEnd[], pruned: Readonly<Record<string, string>>): bigint {
-  const claims = new Map(lists.map(({ authority }) => [memberOf(authority), BigInt(pruned[authority.url] ?? 0)]));
+  const claims = new Map<string, bigint>();
+  for (const { authority } of lists) {
+    const member = memberIn(network.committee, authority);
+    if (member !== undefined) claims.set(member, BigInt(pruned[authority.url] ?? 0));
+  }
   const sorted = [...claims.values()].sort((a, b) => (a < b ? -1 : Number(a > b)));
   return sorted[Math.min(network.trusted, sorted.length) - 1] ?? 0n;
 }

@@ -5,13 +5,13 @@ import { encodeFunctionData, parseEventLogs, type TransactionReceipt } from "vie
 import type { EthereumWallet } from "../client.js";
 import { accountFromBytes32, accountFromEthereum, accountOf, type AccountId } from "../accounts.js";
 import { AMOUNT_MAX, formatAmount } from "../amounts.js";
-import { memberOf, type AuthorityClient } from "../authority.js";
+import type { AuthorityClient } from "../authority.js";
 import type { Address, Hex } from "../bytes.js";
 import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
 import { Token } from "../chain/tokens.js";
 import { chainAccount, follow, included, send, type Call, type ChainAccount } from "../chain/transactions.js";
 import { FastPayError, isFastPayError } from "../errors.js";
-import type { Network } from "../network.js";
+import { membersAmong, type Network } from "../network.js";
 import { prunedOf } from "../problem.js";
 import type { ChainStep } from "../progress.js";
 import { normalizeSignature } from "../signatures.js";
@@ -242,7 +242,7 @@ export async function countCredits(
   options: { signal?: AbortSignal | undefined; counts?: (hasCredited: boolean) => boolean },
 ): Promise<number> {
   const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), options);
-  return new Set(answers.flatMap(({ authority, answer }) => (answer === true ? [memberOf(authority)] : []))).size;
+  return membersAmong(answers.filter(({ answer }) => answer === true), network.committee);
 }
 
 /** True if an authority has credited a deposit, however many deposits the account has received since. */

@@ -55,7 +55,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
 export async function findDeposit({ network }: Context, index: bigint): Promise<DepositEntry | undefined> {
   const answers = await network.askAll((authority, signal) => authority.deposit(index, signal));
   const counted = new Map<string, DepositEntry>();
-  for (const { answer } of memberAnswers(answers)) {
+  for (const { answer } of memberAnswers(answers, network.committee)) {
     if (answer.index !== index) continue;
     const name = `${answer.recipient}/${answer.asset}/${answer.amount}`;
     counted.set(name, { ...answer, authorities: (counted.get(name)?.authorities ?? 0) + 1 });

@@ -5,10 +5,10 @@
  */
 
 import type { AccountId } from "../accounts.js";
-import { memberOf, type AuthorityClient } from "../authority.js";
+import type { AuthorityClient } from "../authority.js";
 import { readKept } from "../lists.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import { provenBy, provenByArchive, type Network } from "../network.js";
+import { membersAmong, provenBy, provenByArchive, type Network } from "../network.js";
 import { listedOf, orderText, ReceivedProofs, textOf } from "../received.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { AccountView, DepositEntry, History, HistoryCursor, OrderEntry, ReceivedEntry, SentEntry } from "../views.js";
@@ -70,7 +70,7 @@ export async function readHistory(
   ]);
   const shown = new Set(kept.map((entry) => textOf(listedOf(entry))));
   const archived = await receivedFromArchive(network, account, receivedLists, cursor, limit - kept.length, shown);
-  const deposits = agreedDeposits(depositLists, network.trusted);
+  const deposits = agreedDeposits(depositLists, network);
   const hasOlder = from > 0n || [...receivedLists, ...depositLists].some(({ start }) => start > 0n) || archived.hasOlder;
   const older: HistoryCursor = {
     sent: from.toString(),
@@ -179,20 +179,20 @@ async function proveReceived(proofs: ReceivedProofs, listed: readonly Newest[]):
   return proven.filter((entry) => ageOf(entry) === ages.get(nameOf(entry)));
 }
 
-/** The deposits that at least `trusted` authorities list identically, newest first. */
-function agreedDeposits(lists: readonly Listed<DepositItem>[], trusted: number): DepositEntry[] {
-  const found = new Map<string, { item: DepositItem; authorities: Set<string> }>();
+/** The deposits that f + 1 members list identically, newest first. */
+function agreedDeposits(lists: readonly Listed<DepositItem>[], { committee, trusted }: Network): DepositEntry[] {
+  const found = new Map<string, { item: DepositItem; listers: { authority: AuthorityClient }[] }>();
   for (const { authority, entries } of lists) {
     for (const item of entries) {
       const name = `${item.index}/${item.recipient}/${item.asset}/${item.amount}`;
-      const known = found.get(name) ?? { item, authorities: new Set() };
-      known.authorities.add(memberOf(authority));
+      const known = found.get(name) ?? { item, listers: [] };
+      known.listers.push({ authority });
       found.set(name, known);
     }
   }
   return [...found.values()]
-    .filter(({ authorities }) => authorities.size >= trusted)
-    .map(({ item, authorities }) => ({ ...item, authorities: authorities.size }))
+    .map(({ item, listers }) => ({ ...item, authorities: membersAmong(listers, committee) }))
+    .filter(({ authorities }) => authorities >= trusted)
     .sort((a, b) => (a.index < b.index ? 1 : -1));
 }
 

@@ -24,7 +24,7 @@ export class LatestTransfers {
   /** The newest transfers, newest first. Throws `too-few-answers` if no authority answers. */
   async read(): Promise<readonly VerifiedCertificate[]> {
     const network = this.#network;
-    const answers = memberAnswers(await network.askAll((authority, signal) => authority.newTransfers(signal)));
+    const answers = memberAnswers(await network.askAll((authority, signal) => authority.newTransfers(signal)), network.committee);
     if (answers.length === 0) {
       throw new FastPayError("too-few-answers", "no authority lists its newest transfers", "try again later");
     }

@@ -5,6 +5,7 @@ import type { AuthorityClient } from "../authority.js";
 import type { Operation } from "../quorum/certify.js";
 import { settle } from "../quorum/settle.js";
 import { readNewest } from "../lists.js";
+import { membersAmong } from "../network.js";
 import { listedOf, ReceivedProofs, textOf, type Listed } from "../received.js";
 
 /** The number of newest payments that are compared. */
@@ -35,7 +36,7 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
       payments.set(textOf(listed), { ...known, listers: known.listers.add(lister as AuthorityClient) });
     }
   }
-  const members = (listers: ReadonlySet<AuthorityClient>) => new Set([...listers].map(({ member }) => member)).size;
+  const members = (listers: ReadonlySet<AuthorityClient>) => membersAmong([...listers].map((authority) => ({ authority })), network.committee);
   const few = [...payments.values()].filter(({ listers }) => members(listers) < network.committee.quorum);
   const doubted = new Set<AuthorityClient>();
   const proofs = new ReceivedProofs(network, account);

@@ -182,7 +182,7 @@ async function availableOf(
   asset: Address,
   answers: Answers<AccountState>,
 ): Promise<bigint | undefined> {
-  const states = memberAnswers(answers).map(({ answer }) => answer);
+  const states = memberAnswers(answers, network.committee).map(({ answer }) => answer);
   const spent = new Map<bigint, Need>();
   for (const { nextSequence } of states) {
     const from = nextSequence > sequence - LAG_MAX ? nextSequence : sequence;

@@ -13,7 +13,7 @@ import type { AccountState, Resumed } from "../views.js";
 
 /** True if f + 1 authorities, so at least one honest one, are beyond a number. */
 export function isPassed(network: Network, sequence: bigint, answers: Answers<AccountState>): boolean {
-  return memberAnswers(answers).filter(({ answer }) => answer.nextSequence > sequence).length >= network.trusted;
+  return memberAnswers(answers, network.committee).filter(({ answer }) => answer.nextSequence > sequence).length >= network.trusted;
 }
 
 /**

@@ -15,7 +15,7 @@ import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import type { AccountWatch } from "../client.js";
 import { malformed } from "../decode.js";
-import type { Network } from "../network.js";
+import { membersAmong, type Network } from "../network.js";
 import { ProblemError, prunedOf } from "../problem.js";
 import { listedOf, textOf } from "../received.js";
 import { readEvents, type ServerEvent } from "../sse.js";
@@ -75,8 +75,8 @@ interface Candidate {
   readonly name: string;
   readonly type: AccountEvent["type"];
   readonly sinceMs: number;
-  /** The members that report it, by the URL of the stream. */
-  readonly reporters: Map<string, string>;
+  /** The URLs of the streams in which it is reported. */
+  readonly reporters: Set<string>;
   state: "pending" | "reported" | "taken";
   /** The event, if a checkpoint proves it. */
   archived: AccountEvent | undefined;
@@ -194,7 +194,7 @@ class Watch {
       await this.#space(signal);
       if (signal.aborted) return;
       // A checkpoint proves that it is settled, and f + 1 reports that it is new.
-      const isNew = candidate.state === "pending" && reportersOf(candidate) >= this.#network.trusted;
+      const isNew = candidate.state === "pending" && reportersOf(candidate, this.#network) >= this.#network.trusted;
       if (isNew) this.#markReported(candidate);
       this.#pass({ url, position: read, candidate, event: isNew ? event : undefined });
     }
@@ -208,7 +208,6 @@ class Watch {
   async #readOn(authority: AuthorityClient, signal: AbortSignal): Promise<void> {
     const { url } = authority;
     const stream = this.#stream(url);
-    await authority.identify();
     if (stream.read === undefined) {
       // A stream without a cursor begins now, and each reconnection would skip events. So begin at the current
       // position.
@@ -216,14 +215,16 @@ class Watch {
       this.#pass({ url, position, candidate: undefined, event: undefined });
     }
     for await (const event of readEvents(authority.eventsUrl(this.#account, stream.read), signal)) {
+      // Its keys may have changed meanwhile.
+      await this.#network.authorities.find((one) => one.url === url)?.identify();
       const report = this.#decode(authority, event, signal);
       const candidate = report && this.#record(authority, report);
       const { trusted, committee } = this.#network;
       const isSettled = report?.type === "deposited" || candidate?.archived !== undefined;
       const needed = isSettled ? trusted : committee.quorum;
-      const isEnough = candidate?.state === "pending" && reportersOf(candidate) >= needed;
+      const isEnough = candidate?.state === "pending" && reportersOf(candidate, this.#network) >= needed;
       // If it cannot be proven now, the stream is reopened here and reports it again.
-      const found = isEnough ? (candidate.archived ?? (await report?.prove(reportersOf(candidate)))) : undefined;
+      const found = isEnough ? (candidate.archived ?? (await report?.prove(reportersOf(candidate, this.#network)))) : undefined;
       await this.#space(signal);
       if (signal.aborted) return;
       // Two streams may have proven it at once.
@@ -238,13 +239,13 @@ class Watch {
   }
 
   /** Records that an authority reports an event. */
-  #record({ url, member }: AuthorityClient, { name, type }: Pick<Report, "name" | "type">): Candidate {
+  #record({ url }: AuthorityClient, { name, type }: Pick<Report, "name" | "type">): Candidate {
     const reported = this.#reported.get(name);
     if (reported !== undefined) return reported;
     const known = this.#pending.get(name);
-    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Map(), state: "pending", archived: undefined };
+    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Set(), state: "pending", archived: undefined };
     this.#pending.set(name, candidate);
-    candidate.reporters.set(url, member);
+    candidate.reporters.add(url);
     return candidate;
   }
 
@@ -274,7 +275,7 @@ class Watch {
   #advance(): void {
     for (const [url, { open }] of this.#streams) {
       for (let next = open[0]; next !== undefined; next = open[0]) {
-        if (mayBeReported(next.candidate, this.#network.trusted) && open.length <= UNCONFIRMED_MAX) break;
+        if (mayBeReported(next.candidate, this.#network) && open.length <= UNCONFIRMED_MAX) break;
         this.#withdraw(url, next.candidate);
         this.#stream(url).taken = next.position;
         open.shift();
@@ -300,7 +301,7 @@ class Watch {
         (one) =>
           one.type === "received" &&
           Date.now() - one.sinceMs >= UNCONFIRMED_MS &&
-          (!seen.has(one) || reportersOf(one) >= this.#network.trusted),
+          (!seen.has(one) || reportersOf(one, this.#network) >= this.#network.trusted),
       );
       if (unconfirmed.length === 0) {
         backoff.reset();
@@ -353,18 +354,19 @@ class Watch {
   }
 }
 
-/** The number of members that report it. */
-function reportersOf({ reporters }: Candidate): number {
-  return new Set(reporters.values()).size;
+/** The number of present members that report it. */
+function reportersOf({ reporters }: Candidate, { authorities, committee }: Network): number {
+  const reporting = authorities.filter(({ url }) => reporters.has(url));
+  return membersAmong(reporting.map((authority) => ({ authority })), committee);
 }
 
 /**
  * True if the event was not taken and may still be reported. A received payment that at least f + 1 authorities report
  * never gets old, because one of them is honest.
  */
-function mayBeReported(candidate: Candidate | undefined, trusted: number): boolean {
+function mayBeReported(candidate: Candidate | undefined, network: Network): boolean {
   if (candidate === undefined || candidate.state === "taken") return false;
-  const isDoubted = candidate.type === "received" && reportersOf(candidate) < trusted;
+  const isDoubted = candidate.type === "received" && reportersOf(candidate, network) < network.trusted;
   const isOld = isDoubted && Date.now() - candidate.sinceMs >= OLD_MS;
   return candidate.state === "reported" || !isOld;
 }

@@ -261,7 +261,7 @@ class Conversation {
         expect(answer === undefined ? "again" : meaningOf(answer.received), JSON.stringify(says)).toBe(says.means);
         if (answer === undefined) continue;
         expect(answer.by).toBe(speaker.url);
-        const verdict = tally.take(answer.by, answer.received);
+        const verdict = tally.take(answer.by, answer.received, speaker.name);
         if (verdict.type !== "wait") return this.#conclude(verdict, tally);
       }
       return this.#explain(tally.failure(true));
@@ -302,7 +302,7 @@ class Conversation {
     const conflict = details.conflict as OrderConflict;
     const which = (order: VerifiedOrder | undefined): string | null =>
       order === undefined ? null : order.digest === this.#orders.ours.digest ? "ours" : "rival";
-    const held = conflict.contenders().map(({ order, holders }) => [which(order), holders.map(Number).sort()]);
+    const held = conflict.contenders().map(({ order, holders }) => [which(order), holders.map((holder) => this.#indexOf(holder)).sort()]);
     return { conflict: { leader: which(conflict.leader()), ...Object.fromEntries(held) } };
   }
 }

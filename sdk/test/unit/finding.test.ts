@@ -33,10 +33,10 @@ function said(keys: Keys, number: bigint, http: string): MemberEndpoint {
 
 test("of a member the highest number counts, and the store keeps it", async () => {
   const keys = authorities(4);
-  const clients = new MemberClients([], 1_000);
   const committee = committeeOfKeys(keys);
+  const clients = new MemberClients([], 1_000, () => committee);
   const [first, second] = keys as [Keys, Keys];
-  const learn = (...told: MemberEndpoint[]): bigint[] => clients.learn(DOMAIN, committee, told).map(({ number }) => number);
+  const learn = (...told: MemberEndpoint[]): bigint[] => clients.learn(DOMAIN, told).map(({ number }) => number);
   const forged = { ...said(first, 9n, "http://b.example"), authority: second.votingKey };
   expect(learn(said(first, 5n, "http://a.example"), forged, said(new Keys("stranger"), 7n, "http://c.example"))).toEqual([5n]);
   expect(learn(said(first, 4n, "http://old.example"), said(first, 5n, "http://same.example"))).toEqual([]);
@@ -127,10 +127,10 @@ describe("three of four members are replaced", () => {
   test("members that are found have their names", async () => {
     const { network } = scene.context;
     await network.committees.refresh();
-    const clients = new MemberClients([...network.authorities], TIMING.requestMs);
-    expect(clients.lacks(network.committee)).toBe(true);
-    clients.learn(DOMAIN, network.committee, news.map(({ keys, url }) => said(keys, 5n, url)));
-    expect(clients.lacks(network.committee)).toBe(false);
+    const clients = new MemberClients([...network.authorities], TIMING.requestMs, () => network.committee);
+    expect(clients.isIncomplete).toBe(true);
+    clients.learn(DOMAIN, news.map(({ keys, url }) => said(keys, 5n, url)));
+    expect(clients.isIncomplete).toBe(false);
     expect(new Network(DOMAIN, network.committees, clients.all, TIMING).authorities.length).toBe(7);
   });
 });

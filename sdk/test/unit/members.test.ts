@@ -227,17 +227,17 @@ describe("an address without a listed name that claims another member's name", (
     const later = { status: 200, body: { nextSequence: "1", epoch: "9" } };
     impostor(({ path }) => (path === "/v1/certificates" ? later : undefined));
     await context.network.authorities[0]?.identify();
-    expect(context.network.authorities[0]?.member).toBe(scene.node(1).keys.votingKey);
+    expect(context.network.authorities[0]).toMatchObject({ given: scene.node(1).keys.votingKey, member: scene.node(0).url });
     scene.nodes.slice(1).forEach(late);
     await (await settle(operationOf(context), certificate)).rest;
   });
 
-  test("counts for it only if the listed one is silent", async () => {
+  test("does not count for it", async () => {
     const beyond = { nextSequence: "9", received: "0", deposits: "0", pending: null, holdings: [], truncated: false };
     impostor(({ path }) => (path.startsWith("/v1/accounts/") ? { status: 200, body: beyond } : undefined));
     await context.network.authorities[0]?.identify();
     const answers = await context.network.accountStates(scene.alice.account, undefined, undefined, 10_000);
-    expect(memberAnswers(answers).map(({ answer }) => answer.nextSequence)).toEqual([0n, 0n, 0n]);
+    expect(memberAnswers(answers, context.network.committee).map(({ answer }) => answer.nextSequence)).toEqual([0n, 0n, 0n]);
   });
 });
 
@@ -269,13 +269,20 @@ test("a ballot counts members that refuse, not addresses", () => {
   expect(ballot.refusals("not-requested")).toBe(2);
 });
 
-test("authorities without a name count by address", async () => {
-  for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/status" ? problem(500, "internal") : undefined);
-  const { network, timing } = scene.context;
-  const clients = scene.nodes.map(({ url }) => new AuthorityClient(url, undefined, timing.requestMs));
-  const context = { ...scene.context, network: new Network(DOMAIN, network.committees, clients, timing) };
+test("an authority that gives no name counts for nothing, until it does", async () => {
+  for (const node of scene.nodes.slice(0, 2)) node.lie = ({ path }) => (path === "/v1/status" ? problem(500, "internal") : undefined);
+  const context = nameless();
   const { certificate, rest } = await scene.pay(3n);
   await rest;
-  await settle(operationOf(context), certificate);
-  expect(clients.map(({ member }) => member).sort()).toEqual(scene.nodes.map(({ url }) => url).sort());
+  const short = { ...operationOf(context), timing: { ...context.timing, deadlineMs: 300 } };
+  await expect(settle(short, certificate)).rejects.toMatchObject({ code: "no-quorum", details: { count: 2 } });
+  scene.node(0).lie = () => undefined;
+  await settle(operationOf(nameless()), certificate);
 });
+
+/** All addresses are listed without names. */
+function nameless(): Context {
+  const { network, timing } = scene.context;
+  const clients = scene.nodes.map(({ url }) => new AuthorityClient(url, undefined, timing.requestMs));
+  return { ...scene.context, network: new Network(DOMAIN, network.committees, clients, timing) };
+}
