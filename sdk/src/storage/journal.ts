@@ -9,7 +9,7 @@
  *      └───────► NNN.paid              settled: the contract paid the redemption, and a recovery ended its certificate
  * ```
  * NNN.renewed.0, .1, … are later certificates of the number: each takes the place of the one before, whose epoch a
- * recovery ended. All are kept: another recovery may count them.
+ * recovery ended, or whose order was not executed. All are kept: another recovery may count them.
  * Each entry is written once and never changed, so a crash leaves one of these states and nothing in between. If
  * the last certificate or NNN.archived has another order than NNN.order, signed by a copy of this wallet, then our order
  * is superseded. Entries are untrusted: callers verify them again before use.
@@ -91,15 +91,18 @@ export class OrderJournal {
 
   /**
    * Stores the certificate of a number: that of this wallet's order, or of an order that superseded it. One of a later
-   * epoch takes the place of one that a recovery ended.
+   * epoch takes the place of one that a recovery ended, and one that is settled that of one for another order.
    */
-  async certify(certificate: VerifiedCertificate): Promise<void> {
+  async certify(certificate: VerifiedCertificate, isSettled = false): Promise<void> {
     const { digest, order, epoch } = certificate;
     const { sequence } = order.transfer;
     const content = { digest, content: encodeCertificate(certificate) };
     if (await this.#write(sequence, "certificate", content)) return;
     const { last, renewals } = await this.#certified(sequence);
-    if (last !== undefined && parseCertificate(last.content).epoch < epoch) await this.#write(sequence, `renewed.${renewals}`, content);
+    if (last === undefined) return;
+    const isNewer = parseCertificate(last.content).epoch < epoch || (isSettled && last.digest !== digest);
+    // Another page may have stored one at the same moment.
+    if (isNewer && !(await this.#write(sequence, `renewed.${renewals}`, content))) await this.certify(certificate, isSettled);
   }
 
   /** The last certificate of a number, and how many have taken the place of an earlier one. */
@@ -115,7 +118,7 @@ export class OrderJournal {
   }
 
   /**
-   * Stores that a quorum has confirmed the certificate of a number. The certificate must be stored before, because
+   * Stores that the last certificate of a number is settled. The certificate must be stored before, because
    * `unfinished` skips settled numbers.
    */
   async settle(sequence: bigint): Promise<void> {

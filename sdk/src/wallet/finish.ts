@@ -298,7 +298,7 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
   const { rest } = await settle(operation, certificate);
   operation.report({ type: "settled" });
   try {
-    await journal.certify(certificate);
+    await journal.certify(certificate, true);
     await journal.settle(certificate.order.transfer.sequence);
   } catch (cause) {
     const message = `the transfer is settled, but that cannot be stored here: ${messageOf(cause)}`;

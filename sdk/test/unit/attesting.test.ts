@@ -124,6 +124,21 @@ describe("a certificate that keys of an ended epoch made later", () => {
   });
 });
 
+test("what is settled takes the place of a stored certificate of a later epoch for another order", async () => {
+  const executed = await scene.certified(7n);
+  for (const node of scene.nodes) node.confirm(executed);
+  scene.rotate();
+  const forged = await scene.certified(9n);
+  scene.rotate();
+  const context = await scene.later();
+  const journal = journalOf(context);
+  await journal.create(await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n)));
+  await journal.certify(await context.network.verify(forged, scene.alice.account, 0n));
+  expect(await resume(context, scene.alice.account, () => undefined, undefined)).toMatchObject([{ type: "settled" }]);
+  const entry = await journal.entry(0n);
+  expect(entry).toMatchObject({ state: "settled", certificate: { epoch: 0n, order: { transfer: { amount: 7n } } } });
+});
+
 test("a certificate of the epoch before is settled with one question more to each authority", async () => {
   const certificate = await scene.certified(7n);
   scene.rotate();
