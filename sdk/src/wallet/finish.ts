@@ -41,6 +41,8 @@ import { isPassed, isSpentUnexecuted, isVoid, noteSpent } from "./voids.js";
  * something depends on them.
  */
 const LEARNED_MAX = 256n;
+/** The number of learnt certificates of earlier epochs that are settled at a time. */
+const SETTLED_AT_ONCE = 8;
 
 /** Finishes a stored order. */
 export async function finish(operation: Operation, journal: OrderJournal, entry: Stored): Promise<Resumed> {
@@ -311,7 +313,7 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 /**
  * The first unused number. Of the newest numbers that were used without this storage, stores the certificate, or the
  * transfer if authorities have pruned the certificate, or that the number is void. Ends at a number that nobody proves
- * now; the next call asks for it again.
+ * now; the next call asks for it again. What may be of another order than was executed stays unfinished.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
   const next = await provenNext(operation, journal, await journal.nextSequence(), answers);
@@ -346,6 +348,7 @@ async function learn(
   const missing = await journal.missing(from, next);
   const oldest = missing.at(-1);
   let archived: Map<bigint, ArchivedNumber> | undefined;
+  const doubted: VerifiedCertificate[] = [];
   for (const sequence of missing) {
     const known = archived?.get(sequence);
     const options = { isPassed: isPassed(network, sequence, answers), signal };
@@ -359,10 +362,20 @@ async function learn(
       // Authorities have pruned the older ones too. The list may lack some: each of them is asked for alone.
       archived ??= await network.archive.sent(account, oldest ?? sequence, sequence, signal);
     } else {
-      await journal.certify(found.proof.certificate);
-      // A quorum voted for the order after this one, and had confirmed this certificate before.
-      if (sequence + 1n < next) await journal.settle(sequence);
+      const { certificate } = found.proof;
+      await journal.certify(certificate);
+      if (sequence + 1n === next) continue;
+      // A quorum voted for the order after this one, and had executed this one before, unless keys of an earlier epoch
+      // have made its certificate since.
+      if (certificate.epoch === network.committee.epoch) await journal.settle(sequence);
+      else doubted.push(certificate);
     }
+  }
+  const quietly = { ...operation, report: () => undefined };
+  for (let first = 0; first < doubted.length; first += SETTLED_AT_ONCE) {
+    const settling = doubted.slice(first, first + SETTLED_AT_ONCE).map((certificate) => settleStored(quietly, journal, certificate));
+    // They stay unfinished.
+    if ((await Promise.allSettled(settling)).some(({ status }) => status === "rejected")) return;
   }
 }
 

@@ -160,7 +160,7 @@ async function payLocked(
     // Orders of another copy of this wallet may become known only now.
     await learnAll(operation, journal, sequence);
     const now = await pageStates(operation, journal, job);
-    if (now.some((state, page) => state?.digest !== states[page]?.digest)) continue;
+    if (now.some((state, page) => state?.digest !== states[page]?.digest) || (await journal.unfinished()).length > 0) continue;
     const { name, account, maxOutputs, plan } = job;
     const begun = await listsOf(context).begin({ name, account, maxOutputs, digest: plan.digest, payments: plan.payments });
     // Another browser page may have started it in the meantime, with other contents.

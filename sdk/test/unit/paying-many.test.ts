@@ -7,6 +7,7 @@ import {
   decodeMemo,
   encodeMemo,
   ETHER,
+  formatAccount,
   memoryStore,
   type ListStatus,
   type ManyOptions,
@@ -20,6 +21,7 @@ import { OrderJournal } from "../../src/storage/journal.js";
 import { closeList, linesOf, openLists, payMany, viewList } from "../../src/wallet/many.js";
 import { readHistory } from "../../src/wallet/history.js";
 import { watchAccount } from "../../src/wallet/watch.js";
+import { encodeCertificate } from "../../src/wire.js";
 import { DOMAIN, person, signed } from "../support/committee.js";
 import { problem, receivedJson } from "../support/node.js";
 import { Scene } from "../support/scene.js";
@@ -91,6 +93,41 @@ function counting(failsFrom = Number.POSITIVE_INFINITY): Signer & { asked: numbe
   };
   return signer;
 }
+
+test("a list that another storage paid is not paid again though one authority hides its order behind a forged certificate", async () => {
+  const forged = await scene.certified(9n);
+  scene.rotate();
+  await payAll(lines(2));
+  await (await scene.pay(1n)).rest;
+  const hides = `/v1/accounts/${formatAccount(scene.alice.account)}/certificates/0`;
+  scene.node(0).lie = ({ path }) => (path === hides ? { status: 200, body: encodeCertificate(forged) } : undefined);
+  for (const node of scene.nodes.slice(1)) {
+    // The liar answers first.
+    node.lie = (request) => {
+      const answer = request.path === hides ? node.honest(request) : undefined;
+      return typeof answer !== "object" ? answer : (response) => void setTimeout(() => response.writeHead(answer.status).end(answer.body), 50);
+    };
+  }
+  const signer = counting();
+  const { network } = await scene.later();
+  const context = { ...scene.context, network, store: memoryStore() };
+  const status = await payMany(context, signer, lines(2), {}, () => undefined);
+  expect([signer.asked, states(status), status.orders[0]?.sequence]).toEqual([0, ["settled"], 0n]);
+  expect(paid(2)).toEqual(exactly(2));
+});
+
+test("a new storage learns many orders of earlier epochs quietly, and settled", async () => {
+  for (const amount of [1n, 2n, 3n]) await (await scene.pay(amount)).rest;
+  scene.rotate();
+  const { network } = await scene.later();
+  const store = memoryStore();
+  const before = scene.steps.length;
+  await scene.pay(4n, { store, network });
+  // Only the newest one is finished, as in the same epoch.
+  expect(scene.steps.slice(before).filter(({ type }) => type === "finishing")).toHaveLength(1);
+  const entries = await new OrderJournal(store, DOMAIN, scene.alice.account).entries();
+  expect(entries.map(({ state }) => state)).toEqual(["settled", "settled", "settled", "settled"]);
+});
 
 describe("a list", () => {
   test("is paid with the fewest orders possible; each payment has its own memo and name", async () => {
