@@ -332,7 +332,8 @@ export interface FastPayClient {
    * signs the request, and one of the client's relayers sends and pays everything. Resolves when the contract has
    * decided and authorities have read the decision. This takes two transactions and their finality if all authorities
    * vote, and the contract's unlock window otherwise. After any error or a reload, the same call continues and sends
-   * nothing twice. Throws `invalid-argument` if there is nothing to unlock, and `no-relayer`.
+   * nothing twice. Throws `invalid-argument` if there is nothing to unlock, `no-relayer`, and `too-few-answers` if for
+   * some minutes only the Ethereum node shows a decision.
    */
   unlock(payer: EthereumWallet | "relayer", signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
   /** The contract's state of a number that its owner may have asked to unlock. */

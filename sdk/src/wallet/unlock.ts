@@ -45,8 +45,11 @@ const POLL_BACKOFFS = 15;
  */
 const IGNORED_ROUNDS = 8;
 
-/** The number of rounds, some minutes, for which our Ethereum node may lag behind the authorities' nodes. */
-const AHEAD_ROUNDS = 20;
+/**
+ * The number of rounds, some minutes, for which our Ethereum node may lag behind the authorities' nodes, or the
+ * authorities behind it.
+ */
+const WAIT_ROUNDS = 20;
 
 type Report = (step: ChainStep) => void;
 type Step = Sent<"unlock">["step"];
@@ -67,6 +70,8 @@ interface Job {
    * The number of rounds in which authorities had read a request or a decision that our Ethereum node does not show.
    */
   ahead: number;
+  /** The number of rounds in which our Ethereum node showed a decision that could not be finished. */
+  behind: number;
   /** The owner's signature for a relayer. */
   authorization?: Hex;
 }
@@ -87,7 +92,7 @@ export async function unlock(
   const operation = operationOf(context, journal, (step) => delays(step, report), signal);
   const sequence = await firstOpenNumber(operation, journal);
   const number = { sender: account, sequence };
-  const job: Job = { context, from, payer, signer, journal, operation, number, ignored: 0, ahead: 0 };
+  const job: Job = { context, from, payer, signer, journal, operation, number, ignored: 0, ahead: 0, behind: 0 };
   const { backoffMaxMs } = context.timing;
   const backoff = new Backoff(backoffMaxMs / 2, backoffMaxMs * POLL_BACKOFFS);
   for (;;) {
@@ -152,13 +157,17 @@ async function next(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | undefin
       if (status.isFinal && !status.isDecided) await decide(job, status.voidableFrom);
       return undefined;
     case "voided":
-      if (await journal.exclusively(LOCK_PATIENCE_MS, () => noteVoid(operation, journal, sequence))) {
+    case "upheld": {
+      if (status.state === "voided" && (await journal.exclusively(LOCK_PATIENCE_MS, () => noteVoid(operation, journal, sequence)))) {
         return { outcome: "voided", resumed: [] };
       }
       // Authorities have not read the event yet, or one of them has a certificate.
-      return (await adoptCertificate(job)) ? finishNow(job) : undefined;
-    case "upheld":
-      return (await adoptCertificate(job)) ? finishNow(job) : undefined;
+      const done = (await adoptCertificate(job)) ? await finishNow(job) : undefined;
+      job.behind += 1;
+      if (done !== undefined || job.behind <= WAIT_ROUNDS) return done;
+      const message = `the Ethereum node says that number ${sequence} is ${status.state}, and too few authorities do`;
+      throw new FastPayError("too-few-answers", message, "try again later, or with another Ethereum node");
+    }
   }
 }
 
@@ -184,7 +193,7 @@ async function finishInstead(job: Job): Promise<readonly Resumed[] | "asked" | u
     // bounded.
     if (!isDecided || (await firstOpenNumber(operation, journal)) > number.sequence) throw error;
     job.ahead += 1;
-    if (job.ahead > AHEAD_ROUNDS) throw error;
+    if (job.ahead > WAIT_ROUNDS) throw error;
     return "asked";
   }
   if ((await firstOpenNumber(operation, journal)) > number.sequence) return resumed;

@@ -350,6 +350,14 @@ describe("a void number", () => {
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 
+  test("reported by the Ethereum node alone ends an unlock, with an error", async () => {
+    const unlockStatus = async () => ({ state: "voided" });
+    const contract = Object.assign(council.contract, { unlockStatus }) as unknown as Context["contract"];
+    const timing = { ...context.timing, backoffMaxMs: 2 };
+    await expect(run(undefined, { ...context, contract, timing })).rejects.toMatchObject({ code: "too-few-answers" });
+    expect(await journal().entries()).toMatchObject([{ state: "created" }]);
+  });
+
   test("reported by the Ethereum node and one authority frees no number", async () => {
     for (const node of scene.nodes) node.account(alice()).pending = undefined;
     scene.node(0).freeze(alice());
