@@ -9,11 +9,12 @@ import type { Certificate, VerifiedCertificate, VerifiedOrder } from "../../src/
 import { settle } from "../../src/quorum/settle.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { operationOf, type Context } from "../../src/wallet/context.js";
+import { readHistory } from "../../src/wallet/history.js";
 import { resume, send } from "../../src/wallet/send.js";
 import { encodeCertificate } from "../../src/wire.js";
 import { TestArchive } from "../support/archive.js";
-import { DOMAIN, paymentOf, signed } from "../support/committee.js";
-import { problem, type Answer, type Request } from "../support/node.js";
+import { DOMAIN, paymentOf, person, signed } from "../support/committee.js";
+import { problem, receivedJson, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -122,6 +123,28 @@ describe("a certificate that keys of an ended epoch made later", () => {
     const resumed = await resume(context, scene.alice.account, () => undefined, undefined);
     expect(resumed).toMatchObject([{ type: "archived", order: { amount: 7n }, executed: { transfer: { amount: 7n } } }]);
   });
+});
+
+test("a history shows no income that one authority proves with a certificate that keys of an ended epoch made later", async () => {
+  const forged = await scene.certified(9n);
+  const { transfer, authorization } = await signed(scene.alice, paymentOf(scene.alice.account, person("carol").account, 7n, 0n));
+  scene.rotate();
+  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(1n, transfer));
+  for (const node of scene.nodes) node.confirm({ order: { transfer, authorization }, epoch: 1n, votes });
+  const context = await scene.later();
+  const listing = ({ path }: Request): Answer | undefined => {
+    if (path.endsWith("/received")) return { status: 200, body: { total: "1", payments: [receivedJson(forged, 0)] } };
+    if (path.endsWith("/certificates/read")) return { status: 200, body: { certificates: [JSON.parse(encodeCertificate(forged))], lookedUp: 1 } };
+    if (path.includes("/certificates/")) return { status: 200, body: encodeCertificate(forged) };
+    const counts = { nextSequence: "0", received: "1", deposits: "0" };
+    return path.startsWith("/v1/accounts/") ? { status: 200, body: { ...counts, pending: null, holdings: [], truncated: false } } : undefined;
+  };
+  scene.node(0).lie = listing;
+  const shown = async () => (await readHistory(context, scene.bob.account, 25, undefined)).received.map(({ payment }) => payment.amount);
+  expect(await shown()).toEqual([]);
+  // A second member is f + 1.
+  scene.node(1).lie = listing;
+  expect(await shown()).toEqual([9n]);
 });
 
 test("what is settled takes the place of a stored certificate of a later epoch for another order", async () => {
