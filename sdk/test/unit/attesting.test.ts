@@ -162,6 +162,20 @@ test("what is settled takes the place of a stored certificate of a later epoch f
   expect(entry).toMatchObject({ state: "settled", certificate: { epoch: 0n, order: { transfer: { amount: 7n } } } });
 });
 
+test("a rotation that is noticed meanwhile makes nothing of what is settled again", async () => {
+  await (await scene.pay(7n)).rest;
+  const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 8n, 1n));
+  await journalOf(scene.context).create(order);
+  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(0n, order.transfer));
+  votes.sort((a, b) => (a.authority < b.authority ? -1 : 1));
+  for (const node of scene.nodes) node.confirm({ order, epoch: 0n, votes });
+  scene.rotate();
+  const before = scene.steps.length;
+  expect(await scene.resume()).toMatchObject([{ type: "settled" }]);
+  const begun = scene.steps.slice(before).flatMap((step) => (step.type === "ordered" ? [step.transfer.sequence] : []));
+  expect(new Set(begun)).toEqual(new Set([1n]));
+});
+
 test("a certificate of the epoch before is settled with one question more to each authority", async () => {
   const certificate = await scene.certified(7n);
   scene.rotate();
