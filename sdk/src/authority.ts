@@ -54,27 +54,28 @@ const IDENTIFY_MS = 1_000;
 const IDENTIFY_AGAIN_MS = 30_000;
 const RENAMED_AGAIN_MS = 1_000;
 
-/** What decides whether a name that an authority gives counts. */
-export interface Names {
-  /** The authorities whose names are asked for before one counts. */
-  readonly others: () => readonly AuthorityClient[];
-  readonly counts: (name: Hex, authority: AuthorityClient) => boolean;
-}
-
 /** A client of one authority. Every method can throw what `requestJson` throws. */
 export class AuthorityClient implements AuthorityRef {
   /** Without a slash at its end. */
   readonly url: string;
   readonly name: Hex | undefined;
   readonly #timeoutMs: number;
-  readonly #names: Names | undefined;
+  readonly #names: ConstructorParameters<typeof AuthorityClient>[3];
   #given: Hex | undefined;
   #asking: Promise<void> | undefined;
   /** The time of the last request for the name, in milliseconds since 1970. */
   #askedAt = 0;
 
-  /** Without `names`, each name that the authority gives counts. */
-  constructor(url: string, name: Hex | undefined, timeoutMs: number, names?: Names) {
+  /**
+   * A name that the authority gives counts if `names.counts` says so, once `names.others` have been asked for theirs;
+   * without `names`, always.
+   */
+  constructor(
+    url: string,
+    name: Hex | undefined,
+    timeoutMs: number,
+    names?: { readonly others: () => readonly AuthorityClient[]; readonly counts: (name: Hex, authority: AuthorityClient) => boolean },
+  ) {
     this.url = url.replace(/\/+$/, "");
     this.name = name;
     this.#names = names;

@@ -70,7 +70,8 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
         const member = memberOf();
         if (member !== undefined) byMember.set(member, failure);
       };
-      const nobodys = (): boolean => count < quorum && memberOf() === undefined;
+      const isOpen = (): boolean => count < quorum && decidedBy(byMember.values(), network.trusted) === undefined;
+      const nobodys = (): boolean => memberOf() === undefined && isOpen();
       const taken = await patiently(operation, authority, task, note, nobodys, background.signal);
       const member = memberOf();
       // A member's result counts once, even if several addresses are listed for it. A result that does not count must

@@ -7,6 +7,7 @@
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import { readKept } from "../lists.js";
+import { attest } from "../quorum/attest.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { membersAmong, provenBy, provenByArchive, type Network } from "../network.js";
 import { listedOf, orderText, ReceivedProofs, textOf } from "../received.js";
@@ -66,7 +67,7 @@ export async function readHistory(
   const { found, pruned } = await network.readCertificates([...names.values()], answering);
   const [sent, kept] = await Promise.all([
     proveSent(network, account, own, found, pruned),
-    proveReceived(new ReceivedProofs(network, account, found.values()), listedAs),
+    proveReceived(network, new ReceivedProofs(network, account, found.values()), listedAs),
   ]);
   const shown = new Set(kept.map((entry) => textOf(listedOf(entry))));
   const archived = await receivedFromArchive(network, account, receivedLists, cursor, limit - kept.length, shown);
@@ -152,6 +153,8 @@ async function proveSent(
 interface Newest {
   readonly age: number;
   readonly lister: AuthorityClient;
+  /** All that list it. */
+  readonly listers: readonly { readonly authority: AuthorityClient }[];
   readonly item: ReceivedItem;
 }
 
@@ -163,14 +166,22 @@ function newestFirst(lists: readonly Listed<ReceivedItem>[]): Newest[] {
       const name = textOf(listedOf(item));
       const age = entries.length - i;
       const known = found.get(name);
-      if (known === undefined || age < known.age) found.set(name, { age, lister: authority, item });
+      const nearest = known === undefined || age < known.age ? { age, lister: authority, item } : known;
+      found.set(name, { ...nearest, listers: [...(known?.listers ?? []), { authority }] });
     });
   }
   return [...found.values()].sort((a, b) => a.age - b.age);
 }
 
-async function proveReceived(proofs: ReceivedProofs, listed: readonly Newest[]): Promise<ReceivedEntry[]> {
-  const proven = await inTurns(listed, ({ lister, item }) => proofs.find(lister, listedOf(item)));
+async function proveReceived(network: Network, proofs: ReceivedProofs, listed: readonly Newest[]): Promise<ReceivedEntry[]> {
+  const { committee, trusted, closed } = network;
+  const proven = await inTurns(listed, async ({ lister, listers, item }) => {
+    const entry = await proofs.find(lister, listedOf(item));
+    const certificate = entry?.proof.type === "certificate" ? entry.proof.certificate : undefined;
+    if (certificate === undefined || certificate.epoch === committee.epoch || membersAmong(listers, committee) >= trusted) return entry;
+    // Keys of an earlier epoch may have made it since, for a number that was used otherwise.
+    return (await attest(network, committee, certificate, closed).catch(() => undefined)) && entry;
+  });
   // Of two orders under one name, a recovery has ended the earlier one.
   const ages = new Map<string, number>();
   const nameOf = ({ payment, output }: ReceivedEntry): string => `${orderText(payment)}/${output ?? ""}`;

@@ -9,11 +9,12 @@ import type { Certificate, VerifiedCertificate, VerifiedOrder } from "../../src/
 import { settle } from "../../src/quorum/settle.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { operationOf, type Context } from "../../src/wallet/context.js";
+import { readHistory } from "../../src/wallet/history.js";
 import { resume, send } from "../../src/wallet/send.js";
 import { encodeCertificate } from "../../src/wire.js";
 import { TestArchive } from "../support/archive.js";
-import { DOMAIN, paymentOf, signed } from "../support/committee.js";
-import { problem, type Answer, type Request } from "../support/node.js";
+import { DOMAIN, paymentOf, person, signed } from "../support/committee.js";
+import { problem, receivedJson, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -124,6 +125,28 @@ describe("a certificate that keys of an ended epoch made later", () => {
   });
 });
 
+test("a history shows no income that one authority proves with a certificate that keys of an ended epoch made later", async () => {
+  const forged = await scene.certified(9n);
+  const { transfer, authorization } = await signed(scene.alice, paymentOf(scene.alice.account, person("carol").account, 7n, 0n));
+  scene.rotate();
+  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(1n, transfer));
+  for (const node of scene.nodes) node.confirm({ order: { transfer, authorization }, epoch: 1n, votes });
+  const context = await scene.later();
+  const listing = ({ path }: Request): Answer | undefined => {
+    if (path.endsWith("/received")) return { status: 200, body: { total: "1", payments: [receivedJson(forged, 0)] } };
+    if (path.endsWith("/certificates/read")) return { status: 200, body: { certificates: [JSON.parse(encodeCertificate(forged))], lookedUp: 1 } };
+    if (path.includes("/certificates/")) return { status: 200, body: encodeCertificate(forged) };
+    const counts = { nextSequence: "0", received: "1", deposits: "0" };
+    return path.startsWith("/v1/accounts/") ? { status: 200, body: { ...counts, pending: null, holdings: [], truncated: false } } : undefined;
+  };
+  scene.node(0).lie = listing;
+  const shown = async () => (await readHistory(context, scene.bob.account, 25, undefined)).received.map(({ payment }) => payment.amount);
+  expect(await shown()).toEqual([]);
+  // A second member is f + 1.
+  scene.node(1).lie = listing;
+  expect(await shown()).toEqual([9n]);
+});
+
 test("what is settled takes the place of a stored certificate of a later epoch for another order", async () => {
   const executed = await scene.certified(7n);
   for (const node of scene.nodes) node.confirm(executed);
@@ -137,6 +160,20 @@ test("what is settled takes the place of a stored certificate of a later epoch f
   expect(await resume(context, scene.alice.account, () => undefined, undefined)).toMatchObject([{ type: "settled" }]);
   const entry = await journal.entry(0n);
   expect(entry).toMatchObject({ state: "settled", certificate: { epoch: 0n, order: { transfer: { amount: 7n } } } });
+});
+
+test("a rotation that is noticed meanwhile makes nothing of what is settled again", async () => {
+  await (await scene.pay(7n)).rest;
+  const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 8n, 1n));
+  await journalOf(scene.context).create(order);
+  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(0n, order.transfer));
+  votes.sort((a, b) => (a.authority < b.authority ? -1 : 1));
+  for (const node of scene.nodes) node.confirm({ order, epoch: 0n, votes });
+  scene.rotate();
+  const before = scene.steps.length;
+  expect(await scene.resume()).toMatchObject([{ type: "settled" }]);
+  const begun = scene.steps.slice(before).flatMap((step) => (step.type === "ordered" ? [step.transfer.sequence] : []));
+  expect(new Set(begun)).toEqual(new Set([1n]));
 });
 
 test("a certificate of the epoch before is settled with one question more to each authority", async () => {

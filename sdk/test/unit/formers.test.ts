@@ -92,6 +92,15 @@ describe.each([
     await expect(paying).rejects.toMatchObject({ code: "no-quorum" });
   });
 
+  test("delays no decision of the members", async () => {
+    const certificate = await context.network.verify(await scene.certified(3n), account(), 0n);
+    for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/certificates" ? problem(409, "voided", { expectedSequence: "1" }, "never") : undefined);
+    // It waits for as long as a minute for what may still change.
+    const startMs = Date.now();
+    await expect(settle(operationIn(context), certificate)).rejects.toMatchObject({ code: "voided" });
+    expect(Date.now() - startMs).toBeLessThan(TIMING.deadlineMs / 2);
+  });
+
   test("ends no epoch", async () => {
     const certificate = await context.network.verify(await scene.certified(3n), account(), 0n);
     conspire(({ path }) => (path === "/v1/certificates" ? problem(409, "epoch-ended", { epoch: "1" }, "never") : undefined));
