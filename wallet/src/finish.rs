@@ -309,7 +309,7 @@ impl Wallet {
     ) -> Result<Receipt, WalletError> {
         let (start, certified_at) = (Instant::now(), self.client().tracer().now());
         let settled = self.through_epochs(|| self.client().settle(&certificate)).await?;
-        journal.settle(certificate.transfer().sequence())?;
+        journal.settle(&certificate)?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
         if let (Some(begun_at), Some(certified_at)) = (begun_at, certified_at) {
             self.trace(&certificate, begun_at, certified_at, resumed);
@@ -414,7 +414,7 @@ impl Wallet {
             journal.certify(&certificate)?;
             // The next certificate has votes of a quorum, whose members had confirmed this one before they voted.
             if sequence.next() < Some(next) {
-                journal.settle(sequence)?;
+                journal.settle(&certificate)?;
             }
         }
         Ok(())

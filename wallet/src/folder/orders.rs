@@ -10,7 +10,8 @@
 //! `NNN.archived` has a transfer that a checkpoint of the committee proves, and whose certificate every authority had
 //! pruned when this wallet looked for it: it is settled.
 //! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
-//! `NNN.E.ended` is a certificate of epoch E, which a recovery has ended, and in whose place another one came.
+//! `NNN.E.ended` is a certificate of epoch E in whose place another one came: a recovery has ended it, or too few members
+//! attested it.
 //!
 //! Each other file is written once and changes only so, at once: a crash leaves one of these states and nothing between. A
 //! certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. The files are
@@ -318,6 +319,14 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+fn stored_certificate(certificate: &VerifiedCertificate) -> StoredCertificate {
+    StoredCertificate {
+        certified_at_ms: now_ms(),
+        digest: certificate.digest(),
+        certificate: encode_hex(certificate.certificate()),
+    }
+}
+
 /// The right to write one account's orders, held until it is dropped.
 #[derive(Debug)]
 pub struct OrderJournal {
@@ -366,11 +375,7 @@ impl OrderJournal {
     /// If a file cannot be written.
     pub fn certify(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         let sequence = certificate.transfer().sequence();
-        let stored = StoredCertificate {
-            certified_at_ms: now_ms(),
-            digest: certificate.digest(),
-            certificate: encode_hex(certificate.certificate()),
-        };
+        let stored = stored_certificate(certificate);
         if self.orders.write(sequence, "certificate", &stored)? {
             return Ok(());
         }
@@ -379,18 +384,33 @@ impl OrderJournal {
         if epoch >= certificate.certificate().epoch {
             return Ok(());
         }
-        self.orders.write(sequence, &format!("{}.ended", epoch.0), &earlier)?;
-        json::replace(&self.orders.path(sequence, "certificate"), &stored)
+        self.replace(sequence, &earlier, &stored)
     }
 
-    /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk before: a settled
-    /// number is never checked again.
+    /// Puts a certificate in the place of another one, which stays beside it.
+    fn replace(
+        &self,
+        sequence: SequenceNumber,
+        before: &StoredCertificate,
+        now: &StoredCertificate,
+    ) -> Result<(), FolderError> {
+        let epoch = self.orders.decode::<Certificate>(sequence, "certificate", &before.certificate)?.epoch;
+        self.orders.write(sequence, &format!("{}.ended", epoch.0), before)?;
+        json::replace(&self.orders.path(sequence, "certificate"), now)
+    }
+
+    /// Notes that this certificate is settled. A certificate must be on disk before: a settled number is never checked
+    /// again. If that is of another order, this one takes its place, whatever its epoch.
     ///
     /// # Errors
-    /// [`FolderError::NotCertified`] if it is not; or the file cannot be written.
-    pub fn settle(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
-        if self.orders.read::<StoredCertificate>(sequence, "certificate")?.is_none() {
+    /// [`FolderError::NotCertified`] if there is none; or a file cannot be written.
+    pub fn settle(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
+        let sequence = certificate.transfer().sequence();
+        let Some(stored) = self.orders.read::<StoredCertificate>(sequence, "certificate")? else {
             return Err(FolderError::NotCertified { account: self.orders.account, sequence });
+        };
+        if stored.digest != certificate.digest() {
+            self.replace(sequence, &stored, &stored_certificate(certificate))?;
         }
         self.orders.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
     }

@@ -172,3 +172,31 @@ async fn a_repeated_payment_of_a_pruned_number_is_not_made_again() {
     let error = scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap_err();
     assert!(matches!(error, WalletError::SettledBefore { sequence: FIRST, .. }), "{error:?}");
 }
+
+/// The certificate that all executed is older than the forged one, which an earlier command was shown and stored.
+#[tokio::test]
+async fn what_is_settled_takes_the_place_of_a_forged_certificate_of_a_later_epoch() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let order = committee.order(&alice(), &pay(bob().account(), 7), 0);
+    let journal = wallet.folder().orders(alice().account()).lock(LOCK_PATIENCE).await.unwrap();
+    journal.create(&committee.committee.verified(&order)).unwrap();
+    drop(journal);
+    let real = committee.committee.certificate(&order);
+    committee.authorities.iter().for_each(|authority| authority.confirm(&real));
+    let next = committee.replace_long_ago(wallet.network());
+    let forged = next.certificate(&committee.order(&alice(), &pay(carol().account(), 9), 0));
+    committee.replace_long_ago(wallet.network());
+    let scene = Scene { committee, home, wallet, real, forged };
+    let journal = scene.wallet.folder().orders(alice().account()).lock(LOCK_PATIENCE).await.unwrap();
+    journal.certify(&scene.verified(&scene.forged)).unwrap();
+    drop(journal);
+    assert_eq!(scene.state(), OrderState::Superseded);
+    let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    assert_eq!((receipt.certificate.certificate(), receipt.resumed), (&scene.real, true));
+    let entry = scene.wallet.folder().orders(alice().account()).entry(FIRST).unwrap().unwrap();
+    assert_eq!((entry.state, entry.certificate), (OrderState::Settled, Some(scene.real.clone())));
+    assert!(scene.wallet.resume(alice().account()).await.unwrap().is_empty());
+}

@@ -159,7 +159,7 @@ async fn settled_is_not_noted_without_the_certificate() {
     let order = committee.committee.verified(&committee.order(&alice(), &pay(bob().account(), 1), 0));
     let journal = Folder::new(home.path()).orders(alice().account()).lock(Duration::ZERO).await.unwrap();
     journal.create(&order).unwrap();
-    let error = journal.settle(SequenceNumber(0)).unwrap_err();
+    let error = journal.settle(&committee.committee.certified(order.order())).unwrap_err();
     assert!(matches!(error, FolderError::NotCertified { sequence: SequenceNumber(0), .. }), "{error}");
     assert_eq!(journal.orders().unfinished().unwrap().len(), 1);
 }
