@@ -393,6 +393,8 @@ impl Wallet {
             }
             _ => Vec::new(),
         };
+        let epoch = self.network().committee().epoch();
+        let mut unsettled = Vec::new();
         // The newest first: with it, the folder knows the next number even if this is interrupted.
         for sequence in numbers.iter().rev().copied() {
             let mut found = found.remove(&(account, sequence));
@@ -412,11 +414,26 @@ impl Wallet {
                 continue;
             };
             journal.certify(&certificate)?;
-            // The next certificate has votes of a quorum, whose members had confirmed this one before they voted.
-            if sequence.next() < Some(next) {
+            if sequence.next() >= Some(next) {
+                continue;
+            }
+            // The next certificate has votes of a quorum, whose members had confirmed one of this number before they voted.
+            // In the current epoch, there is one. Keys of an earlier epoch may have made another.
+            if certificate.certificate().epoch >= epoch {
                 journal.settle(&certificate)?;
+            } else {
+                unsettled.push(certificate);
             }
         }
+        // What is not settled here stays open, and `finish` finds out what became of it.
+        self.settle_many(unsettled, |certificate, settled| match settled {
+            Ok(_) => journal.settle(&certificate),
+            Err(error) => {
+                tracing::warn!(digest = %certificate.digest(), %error, "a certificate of an earlier epoch is not settled");
+                Ok(())
+            }
+        })
+        .await?;
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fastpay_client::{ArchivedReceipts, AuthorityClient, ClientError, Network, ShardClient};
+use fastpay_client::{ArchivedReceipts, AuthorityClient, ClientError, Network, QuorumError, Settled, ShardClient};
 use fastpay_core::checkpoint::{ArchiveCursor, ProvenEntry};
 use fastpay_core::{AccountId, AuthorityName, Digest, Payment, Receipt, VerifiedCertificate};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, Page, PaymentName, Received};
@@ -37,9 +37,6 @@ const PAGES_MAX: usize = 20;
 /// After the lists of a quorum are proven, the others get this much longer: an honest authority may be far away, and
 /// know a payment that the others do not.
 const PROOF_GRACE: Duration = Duration::from_secs(1);
-
-/// The maximum number of certificates submitted at a time.
-const SETTLED_AT_ONCE: usize = 16;
 
 /// The result of [`Wallet::collect`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,30 +177,19 @@ impl Ingest {
     async fn settle(&self) -> Result<HashSet<Digest>, FolderError> {
         let certified: HashMap<_, _> =
             self.certified().values().map(|certificate| (certificate.digest(), certificate.clone())).collect();
-        let (mut certified, mut settling) = (certified.into_values(), JoinSet::new());
-        let (mut unsettled, until) = (HashSet::new(), Instant::now() + READ_PATIENCE);
-        loop {
-            while settling.len() < SETTLED_AT_ONCE
-                && let Some(certificate) = certified.next()
-            {
-                let wallet = self.wallet.clone();
-                settling.spawn(async move {
-                    let settled = wallet.through_epochs(|| wallet.client().settle(&certificate)).await;
-                    (certificate, settled)
-                });
-            }
-            match timeout_at(until, settling.join_next()).await {
-                Ok(Some(Ok((certificate, Ok(_))))) => self.add(&certificate)?,
-                Ok(Some(Ok((certificate, Err(error))))) => {
-                    tracing::warn!(digest = %certificate.digest(), %error, "a listed payment is not settled yet");
-                    if error.is_unsettled(&self.wallet.network().committee()) {
-                        unsettled.insert(certificate.digest());
-                    }
+        let mut unsettled = HashSet::new();
+        let note = |certificate: VerifiedCertificate, settled: Result<Settled, QuorumError>| match settled {
+            Ok(_) => self.add(&certificate),
+            Err(error) => {
+                tracing::warn!(digest = %certificate.digest(), %error, "a listed payment is not settled yet");
+                if error.is_unsettled(&self.wallet.network().committee()) {
+                    unsettled.insert(certificate.digest());
                 }
-                Ok(Some(Err(_))) => {}
-                Ok(None) | Err(_) => return Ok(unsettled),
+                Ok(())
             }
-        }
+        };
+        self.wallet.settle_many(certified.into_values(), note).await?;
+        Ok(unsettled)
     }
 
     /// Adds the payments of a proven entry to the inbox. Returns whether this one is among them.

@@ -18,19 +18,21 @@ use fastpay_core::{
 };
 use fastpay_rpc::AccountState;
 use fastpay_telemetry::Tracer;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::WalletError;
-use crate::folder::{Folder, OrderJournal};
+use crate::folder::{Folder, FolderError, OrderJournal};
 use fastpay_client::{Answers, Network};
-use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions};
+use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions, Settled};
 use fastpay_client::{claims_above, supported_balance};
 
 /// The maximum wait for another command that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of unfinished orders of other copies that are finished before a new one is signed.
 pub(crate) const ADOPTIONS_MAX: usize = 8;
+/// The maximum number of certificates submitted at a time.
+const SETTLED_AT_ONCE: usize = 16;
 /// The maximum number of certificates of one number that are tried, one after another: retired keys can make several.
 pub(crate) const CERTIFICATES_MAX: usize = 8;
 /// The maximum time for reads, in all.
@@ -316,6 +318,32 @@ impl Wallet {
             }
         }
         Some(found)
+    }
+
+    /// Has certificates settled, many at a time, until `READ_PATIENCE` is over, and notes each outcome.
+    pub(crate) async fn settle_many(
+        &self,
+        certificates: impl IntoIterator<Item = VerifiedCertificate>,
+        mut note: impl FnMut(VerifiedCertificate, Result<Settled, QuorumError>) -> Result<(), FolderError>,
+    ) -> Result<(), FolderError> {
+        let (mut waiting, mut settling) = (certificates.into_iter(), JoinSet::new());
+        let until = Instant::now() + READ_PATIENCE;
+        loop {
+            while settling.len() < SETTLED_AT_ONCE
+                && let Some(certificate) = waiting.next()
+            {
+                let wallet = self.clone();
+                settling.spawn(async move {
+                    let settled = wallet.through_epochs(|| wallet.client().settle(&certificate)).await;
+                    (certificate, settled)
+                });
+            }
+            match timeout_at(until, settling.join_next()).await {
+                Ok(Some(Ok((certificate, settled)))) => note(certificate, settled)?,
+                Ok(Some(Err(_))) => {}
+                Ok(None) | Err(_) => return Ok(()),
+            }
+        }
     }
 
     /// An account's state at every authority that answers; at least a quorum of members.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions};
-use fastpay_core::{Certificate, SequenceNumber, VerifiedCertificate};
-use fastpay_testkit::fake::{FakeCommittee, REQUEST_TIMEOUT, Role, options};
+use fastpay_core::{Amount, Asset, Certificate, Digest, Memo, Output, Outputs, SequenceNumber, VerifiedCertificate};
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, REQUEST_TIMEOUT, Role, options};
 use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::OrderState;
-use fastpay_wallet::{LOCK_PATIENCE, Resumed, Wallet, WalletError};
+use fastpay_wallet::{LOCK_PATIENCE, PayoutPage, Resumed, Wallet, WalletError};
 
 use crate::support::{Wallets, pay};
 
@@ -171,6 +171,49 @@ async fn a_repeated_payment_of_a_pruned_number_is_not_made_again() {
     scene.lie(false);
     let error = scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap_err();
     assert!(matches!(error, WalletError::SettledBefore { sequence: FIRST, .. }), "{error:?}");
+}
+
+/// As a command that lost its folder does. The certificate that one authority shows hides the page that was paid.
+#[tokio::test]
+async fn a_forged_certificate_of_a_page_makes_a_restored_wallet_pay_it_no_second_time() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let (home, restored) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (wallet, other) = (committee.wallet(home.path()), committee.wallet(restored.path()));
+    let forged = committee.committee.certificate(&committee.order(&alice(), &pay(carol().account(), 9), 0));
+    committee.replace_long_ago(wallet.network());
+    other.network().adopt(wallet.network().committees(), wallet.network().names());
+    let output = Output { recipient: bob().account(), amount: Amount(7), memo: Memo::ZERO };
+    let pages = [PayoutPage { asset: Asset::ETHER, outputs: Outputs::new(vec![output]).unwrap() }];
+    let job = Digest::repeat_byte(1);
+    wallet.pay_many(&alice(), job, &pages, |_| ()).await.unwrap();
+    wallet.send(&alice(), &pay(carol().account(), 1)).await.unwrap();
+    let is_done = |authority: &FakeAuthority| authority.next_sequence(alice().account()) == 2;
+    committee.until(is_done).await;
+    committee.authorities[0].show(&forged, false);
+    let states = other.pay_many(&alice(), job, &pages, |_| ()).await.unwrap();
+    assert_eq!(states[0].unwrap().sequence, FIRST);
+    assert!(committee.authorities.iter().all(is_done), "nothing is ordered again");
+    let entry = other.folder().orders(alice().account()).entry(FIRST).unwrap().unwrap();
+    assert_eq!((entry.state, entry.transfer().unwrap().amount()), (OrderState::Settled, Amount(7)));
+}
+
+/// What was executed before is settled by the votes of those who executed it, all at once.
+#[tokio::test]
+async fn what_a_restored_wallet_learns_of_an_earlier_epoch_is_settled() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let (home, restored) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (wallet, other) = (committee.wallet(home.path()), committee.wallet(restored.path()));
+    for amount in 1..=4 {
+        wallet.send(&alice(), &pay(bob().account(), amount)).await.unwrap().rest.await.unwrap();
+    }
+    committee.replace_long_ago(wallet.network());
+    other.network().adopt(wallet.network().committees(), wallet.network().names());
+    let receipt = other.send(&alice(), &pay(bob().account(), 5)).await.unwrap();
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(4));
+    let entries = other.folder().orders(alice().account()).entries().unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.state).collect::<Vec<_>>(), [OrderState::Settled; 5]);
 }
 
 /// The certificate that all executed is older than the forged one, which an earlier command was shown and stored.
