@@ -305,6 +305,18 @@ impl Wallet {
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
+        self.find_examined(account, sequence).await.map(|(found, _)| found)
+    }
+
+    /// The certificate that `account` sent under `sequence`, from an authority, once it is settled. `None` also if that
+    /// cannot be found out now.
+    pub async fn find_settled(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
+        let (found, is_settled) = self.find_examined(account, sequence).await?;
+        is_settled.then_some(found)
+    }
+
+    /// A certificate that may count, and whether it is settled.
+    async fn find_examined(&self, account: AccountId, sequence: SequenceNumber) -> Option<(VerifiedCertificate, bool)> {
         let mut found = self.find_certificate(account, sequence).await?;
         for _ in 0..CERTIFICATES_MAX {
             match self.through_epochs(|| self.client().settle(&found)).await {
@@ -314,10 +326,11 @@ impl Wallet {
                 }
                 // Its owner signed two orders, and an authority has kept the certificate of one hidden.
                 Err(QuorumError::Voided { .. }) => return None,
-                _ => break,
+                Ok(_) => return Some((found, true)),
+                Err(_) => break,
             }
         }
-        Some(found)
+        Some((found, false))
     }
 
     /// Has certificates settled, many at a time, until `READ_PATIENCE` is over, and notes each outcome.
