@@ -7,6 +7,7 @@ use fastpay_core::{AccountId, SequenceNumber, UnlockVote};
 use crate::contract::{ICouncil, UnlockOutcome};
 use crate::endpoint::At;
 use crate::error::PrimaryError;
+use crate::finality::BlockHead;
 use crate::primary::Primary;
 use crate::submission::Call;
 
@@ -53,6 +54,19 @@ impl Primary {
     ) -> Result<UnlockState, PrimaryError> {
         let number = self.final_head().await?.number().saturating_sub(blocks_before);
         self.unlock_state_at(account, sequence, At::Number(number)).await
+    }
+
+    /// The state of a number in a block.
+    ///
+    /// # Errors
+    /// If no node answers, or none has the state of that block any more.
+    pub async fn unlock_state_in(
+        &self,
+        block: &BlockHead,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<UnlockState, PrimaryError> {
+        self.unlock_state_at(account, sequence, At::Hash(block.hash)).await
     }
 
     async fn unlock_state_at(

@@ -103,7 +103,7 @@ pub async fn poll(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result
 async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError> {
     for _ in 0..SENT_MAX {
         let Some(sequence) = ledger.expects_sent()? else { break };
-        match wallet.certificate(ledger.account(), sequence).await {
+        match wallet.find_settled(ledger.account(), sequence).await {
             Some(certificate) => ledger.take_sent(&certificate)?,
             // The void number paid nothing.
             None if is_void(wallet, ledger.account(), sequence).await => ledger.step_over(sequence)?,

@@ -119,7 +119,7 @@ impl Wallet {
         let primary = self.primary().await?;
         let head = primary.final_head().await?;
         Ok(primary.is_redeemed_in(&head, account, sequence).await?
-            && primary.final_unlock_state(account, sequence, 0).await? != UnlockState::Voided)
+            && primary.unlock_state_in(&head, account, sequence).await? != UnlockState::Voided)
     }
 
     /// Whether no certificate of a number counts, as a quorum says.

@@ -305,6 +305,18 @@ impl Wallet {
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
+        self.find_examined(account, sequence).await.map(|(found, _)| found)
+    }
+
+    /// The certificate that `account` sent under `sequence`, from an authority, once it is settled. `None` also if that
+    /// cannot be found out now.
+    pub async fn find_settled(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
+        let (found, is_settled) = self.find_examined(account, sequence).await?;
+        is_settled.then_some(found)
+    }
+
+    /// A certificate that may count, and whether it is settled.
+    async fn find_examined(&self, account: AccountId, sequence: SequenceNumber) -> Option<(VerifiedCertificate, bool)> {
         let mut found = self.find_certificate(account, sequence).await?;
         for _ in 0..CERTIFICATES_MAX {
             match self.through_epochs(|| self.client().settle(&found)).await {
@@ -314,10 +326,11 @@ impl Wallet {
                 }
                 // Its owner signed two orders, and an authority has kept the certificate of one hidden.
                 Err(QuorumError::Voided { .. }) => return None,
-                _ => break,
+                Ok(_) => return Some((found, true)),
+                Err(_) => break,
             }
         }
-        Some(found)
+        Some((found, false))
     }
 
     /// Has certificates settled, many at a time, until `READ_PATIENCE` is over, and notes each outcome.
@@ -442,24 +455,38 @@ impl Wallet {
     }
 
     /// The highest next number that is proven by the certificate before it, by an archive if that is pruned, or by the
-    /// contract if the number before it is void, or spent and stepped over. It is at least `known`.
+    /// contract if the number before it is void, or spent and stepped over. It is at least `known`. All claims are examined
+    /// at the same time: a false one delays no other.
     pub(crate) async fn proven_next(
         &self,
         account: AccountId,
         known: SequenceNumber,
         answers: &Answers<AccountState>,
     ) -> SequenceNumber {
-        for claim in claims_above(answers, known) {
+        let answers = Arc::new(answers.clone());
+        let (mut examined, mut proven) = (JoinSet::new(), known);
+        for claim in claims_above(&answers, known) {
             let Some(previous) = claim.0.checked_sub(1).map(SequenceNumber) else { continue };
-            if self.find_certificate(account, previous).await.is_some()
-                || self.is_archived(account, previous, answers).await
-                || self.is_void(account, previous, answers).await
-                || self.is_spent_unexecuted(account, previous, answers).await
-            {
-                return claim;
-            }
-            tracing::warn!(%account, %claim, "an authority claims a sequence number that it cannot prove");
+            let (wallet, answers) = (self.clone(), answers.clone());
+            examined.spawn(async move { (claim, wallet.is_used(account, previous, &answers).await) });
         }
-        known
+        while let Some(outcome) = examined.join_next().await {
+            match outcome {
+                Ok((claim, true)) => proven = proven.max(claim),
+                Ok((claim, false)) => {
+                    tracing::warn!(%account, %claim, "an authority claims a sequence number that it cannot prove");
+                }
+                Err(_) => {}
+            }
+        }
+        proven
+    }
+
+    /// Whether a number is proven to be used.
+    async fn is_used(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> bool {
+        self.find_certificate(account, sequence).await.is_some()
+            || self.is_archived(account, sequence, answers).await
+            || self.is_void(account, sequence, answers).await
+            || self.is_spent_unexecuted(account, sequence, answers).await
     }
 }

@@ -183,6 +183,33 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     assert_eq!(scene.ledger.expects_sent().unwrap(), None);
 }
 
+/// Retired keys certified another order of the owner, whose number is used; all confirm it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_was_not_executed_is_not_taken_for_paid() {
+    let scene = Scene::new().await;
+    scene.pay();
+    scene.settle(&alice(), payment(alice().account(), bob().account(), 5, 1));
+    assert!(scene.poll().await.is_none());
+    let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
+    let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
+    let memo = serde_json::to_value(&list).unwrap()["refunds"][0]["memo"].clone();
+    let memo = parse_memo(memo.as_str().unwrap()).unwrap();
+    let order = |memo| {
+        let refund = Payment { memo, ..payment(bob().account(), alice().account(), 5, 0) };
+        bob().order(&scene.committee.committee.domain, refund.into())
+    };
+    let forged = scene.committee.committee.certificate(&order(memo));
+    let real = scene.committee.replace_long_ago(scene.wallet.network()).certificate(&order(Memo::ZERO));
+    scene.committee.authorities.iter().for_each(|authority| authority.confirm(&real));
+    let (liar, others) = scene.committee.authorities.split_first().unwrap();
+    liar.show(&forged, false);
+    others.iter().for_each(|other| other.play(Role::SlowCertificates(Duration::from_millis(200))));
+    scene.poll().await;
+    let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
+    assert!(list["refunds"][0]["paid"].is_null(), "{list}");
+    assert_eq!(scene.ledger.expects_sent().unwrap(), Some(SequenceNumber(1)), "the real one is read");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_number_of_the_owner_that_the_contract_voided_hides_no_refund_and_no_payout() {
     let anvil = Anvil::start(Mining::Each);

@@ -216,7 +216,7 @@ async fn what_a_restored_wallet_learns_of_an_earlier_epoch_is_settled() {
     assert_eq!(entries.iter().map(|entry| entry.state).collect::<Vec<_>>(), [OrderState::Settled; 5]);
 }
 
-/// The certificate that all executed is older than the forged one, which was shown first and is stored.
+/// The certificate that all executed is older than the forged one, which an earlier command was shown and stored.
 #[tokio::test]
 async fn what_is_settled_takes_the_place_of_a_forged_certificate_of_a_later_epoch() {
     let committee = FakeCommittee::start().await;
@@ -233,7 +233,10 @@ async fn what_is_settled_takes_the_place_of_a_forged_certificate_of_a_later_epoc
     let forged = next.certificate(&committee.order(&alice(), &pay(carol().account(), 9), 0));
     committee.replace_long_ago(wallet.network());
     let scene = Scene { committee, home, wallet, real, forged };
-    scene.lie(false);
+    let journal = scene.wallet.folder().orders(alice().account()).lock(LOCK_PATIENCE).await.unwrap();
+    journal.certify(&scene.verified(&scene.forged)).unwrap();
+    drop(journal);
+    assert_eq!(scene.state(), OrderState::Superseded);
     let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
     assert_eq!((receipt.certificate.certificate(), receipt.resumed), (&scene.real, true));
     let entry = scene.wallet.folder().orders(alice().account()).entry(FIRST).unwrap().unwrap();
