@@ -169,7 +169,7 @@ async fn the_command_a_running_relayer_and_a_running_shop_follow_a_rotation() {
     let held = network.chain().unwrap().ether_of(OUT).await.unwrap();
     assert_eq!(held, U256::from(8 * ETHER));
 
-    let lines = audit(&network, &[own, his], &[Asset::ETHER]).await.unwrap();
+    let lines = audit(&network, &[own, his, till], &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");
     for person in [&alice, &bob] {
         assert_eq!(person.fastpay(["audit"]).await.unwrap()["ok"], true);
