@@ -408,7 +408,8 @@ impl Network {
             if until < deadline || good < quorum {
                 continue;
             }
-            if self.of_members(&answers).len() < quorum && !std::mem::replace(&mut is_named, true) {
+            let is_short = self.of_members(&answers).len() < quorum && !self.is_all_found();
+            if is_short && !std::mem::replace(&mut is_named, true) {
                 self.learn_names(deadline.min(Instant::now() + NAMES)).await;
                 answers.iter_mut().for_each(|(name, _)| *name = self.present_name(*name));
             }

@@ -292,10 +292,15 @@ impl Wallet {
             // It may have read the rotation before this wallet's node, so the contract is read again after each pause.
             tokio::time::sleep(self.client().options().backoff_max).await;
             is_told |= self.network().hinted_epoch().is_some();
-            if is_told && let Err(error) = self.follow().await {
-                tracing::debug!(%error, "an authority names a newer epoch, and the Primary does not answer");
+            if !is_told {
+                continue;
             }
-            self.network().drop_hint();
+            match self.follow().await {
+                Ok(()) => self.network().drop_hint(),
+                Err(error) => {
+                    tracing::debug!(%error, "an authority names a newer epoch, and the Primary does not answer");
+                }
+            }
         }
     }
 

@@ -158,9 +158,10 @@ impl Wallet {
         certificate: &VerifiedCertificate,
         redemption: &Redemption,
     ) -> Result<(Epoch, Bytes), WalletError> {
-        // Authorities vote for redemptions that they have confirmed, or that their checkpoint includes.
+        // Authorities vote for redemptions that they have confirmed, or that their checkpoint includes: then they have pruned
+        // the certificate, and do not attest it.
         match self.through_epochs(|| self.client().settle(certificate)).await {
-            Ok(_) | Err(QuorumError::EpochEnded(_)) => {}
+            Ok(_) | Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)) => {}
             Err(error) => return Err(error.into()),
         }
         let redemptions = [redemption.clone()];

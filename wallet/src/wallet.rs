@@ -22,7 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::WalletError;
-use crate::folder::{Folder, FolderError, OrderJournal};
+use crate::folder::{Folder, FolderError, OrderJournal, OrderState};
 use fastpay_client::{Answers, Network};
 use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions, Settled};
 use fastpay_client::{claims_above, supported_balance};
@@ -308,9 +308,16 @@ impl Wallet {
         self.find_examined(account, sequence).await.map(|(found, _)| found)
     }
 
-    /// The certificate that `account` sent under `sequence`, from an authority, once it is settled. `None` also if that
-    /// cannot be found out now.
+    /// The certificate that `account` sent under `sequence`, once it is settled: the folder's, if it was settled here, or an
+    /// authority's. `None` also if that cannot be found out now.
     pub async fn find_settled(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
+        if let Ok(Some(own)) = self.folder().orders(account).entry(sequence)
+            && own.state == OrderState::Settled
+            && let Some(stored) = own.certificate
+            && let Ok(settled) = self.network().verify_certificate(stored, account, sequence)
+        {
+            return Some(settled);
+        }
         let (found, is_settled) = self.find_examined(account, sequence).await?;
         is_settled.then_some(found)
     }

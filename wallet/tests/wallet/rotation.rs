@@ -287,8 +287,15 @@ async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
     let by_certificate = wallet.redemption_call(&primary, &certificate).await.unwrap();
     assert_eq!(by_certificate.data[..4], IFastPay::redeemCall::SELECTOR);
     scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
+    // Its checkpoint includes it, so nobody attests the certificate any more. All vote for it.
+    scene.committee.prune(false);
     let by_votes = wallet.redemption_call(&primary, &certificate).await.unwrap();
     assert_eq!(by_votes.data[..4], IFastPay::redeemBatchCall::SELECTOR);
+    // Nobody is asked about what was settled here.
+    scene.committee.authorities.iter().for_each(|authority| authority.play(Role::Silent));
+    let settled = wallet.find_settled(redemption.sender, redemption.sequence).await;
+    assert_eq!(settled.map(|settled| settled.digest()), Some(certificate.digest()));
+    scene.committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
     let account = scene.chain_account().await;
     let refused = account.redeem(&redemption, by_certificate).await.unwrap_err();
     assert!(refused.to_string().contains("have the current committee certify"), "{refused}");
