@@ -245,7 +245,12 @@ impl WalletError {
             }
             Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
-            Self::Quorum(QuorumError::NoQuorum { .. } | QuorumError::EpochEnded(_) | QuorumError::Outdated(_))
+            Self::Quorum(
+                QuorumError::NoQuorum { .. }
+                | QuorumError::EpochEnded(_)
+                | QuorumError::Outdated(_)
+                | QuorumError::Pruned { .. },
+            )
             | Self::TooFewAnswers { .. }
             | Self::NotCertified { .. } => ErrorKind::Unreachable,
             Self::Paused { .. } => ErrorKind::Paused,

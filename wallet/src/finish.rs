@@ -50,8 +50,10 @@ impl Wallet {
                     let begun_at = self.client().tracer().now();
                     match self.settle(journal, certificate.clone(), begun_at, true).await {
                         Err(WalletError::Quorum(
-                            error
-                            @ (QuorumError::EpochEnded(_) | QuorumError::Outdated(_) | QuorumError::Voided { .. }),
+                            error @ (QuorumError::EpochEnded(_)
+                            | QuorumError::Outdated(_)
+                            | QuorumError::Pruned { .. }
+                            | QuorumError::Voided { .. }),
                         )) => {
                             tracing::warn!(%sequence, %error, "a stored certificate does not count");
                             // Not ours, if this one had superseded it: its owner may have ordered ours anew.
@@ -76,8 +78,8 @@ impl Wallet {
             return Ok(resumed);
         }
         match unsettled {
-            // Nothing is noted before the contract says so, too.
-            Some(error @ QuorumError::Voided { .. }) => return Err(error.into()),
+            // Nothing is noted before the contract or an archive says so, too.
+            Some(error @ (QuorumError::Voided { .. } | QuorumError::Pruned { .. })) => return Err(error.into()),
             Some(_) => self.client().report(Progress::Renewed(order.transfer().clone())),
             None => {}
         }

@@ -161,7 +161,7 @@ impl Wallet {
         // Authorities vote for redemptions that they have confirmed, or that their checkpoint includes: then they have pruned
         // the certificate, and do not attest it.
         match self.through_epochs(|| self.client().settle(certificate)).await {
-            Ok(_) | Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)) => {}
+            Ok(_) | Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_) | QuorumError::Pruned { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let redemptions = [redemption.clone()];

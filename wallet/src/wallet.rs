@@ -331,8 +331,9 @@ impl Wallet {
                 Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)) => {
                     found = self.find_certificate(account, sequence).await?;
                 }
-                // Its owner signed two orders, and an authority has kept the certificate of one hidden.
-                Err(QuorumError::Voided { .. }) => return None,
+                // Its owner signed two orders, and an authority has kept the certificate of one hidden. Or an archive says
+                // which order was executed.
+                Err(QuorumError::Voided { .. } | QuorumError::Pruned { .. }) => return None,
                 Ok(_) => return Some((found, true)),
                 Err(_) => break,
             }

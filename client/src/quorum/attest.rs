@@ -22,8 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Why a certificate does not have the votes of f + 1 members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unattested {
-    /// So many members do not know it, or have pruned it, that it cannot get them.
+    /// So many members do not know it that it cannot get them.
     Unknown,
+    /// The same, and f + 1 of these have pruned the number: one of them is honest, so the number was used, and an archive
+    /// says for what.
+    Pruned,
     /// It may get them from members that have not answered. Ask again.
     Late,
     /// f + 1 members vote in this epoch, or a later one, which is newer than the committee's.
@@ -35,8 +38,10 @@ enum Heard {
     Vote(VerifiedContractVote),
     /// It votes in a newer epoch.
     Ahead(Epoch),
-    /// It does not know the certificate, or has pruned it, or sends no valid vote.
+    /// It does not know the certificate, or sends no valid vote.
     Denial(String),
+    /// It has pruned what it executed under the number.
+    Pruned(String),
     /// It does not say now.
     Nothing(String),
 }
@@ -56,7 +61,8 @@ pub async fn attest<'a>(
     let transfer = &certificate.order.transfer;
     let (account, sequence) = (transfer.sender(), transfer.sequence());
     let digest = UnlockVote::Certificate(order).digest(domain, committee.epoch(), account, sequence);
-    let (mut votes, mut denied, mut ahead) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let (mut votes, mut denied, mut pruned, mut ahead) =
+        (Vec::new(), BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
     let deadline = Instant::now() + PATIENCE;
     // A vote to void the number would count only with those of all members.
     let mut asked = Asked::each(authorities, |authority| async move {
@@ -71,6 +77,10 @@ pub async fn attest<'a>(
                 tracing::debug!(authority = %name, %account, %sequence, reason, "an authority knows no such certificate");
                 denied.extend(is_member.then_some(name));
             }
+            Heard::Pruned(reason) => {
+                tracing::debug!(authority = %name, %account, %sequence, reason, "an authority has pruned the certificate");
+                pruned.extend(is_member.then_some(name));
+            }
             Heard::Ahead(_) => {}
             Heard::Nothing(reason) => {
                 tracing::debug!(authority = %name, %account, %sequence, reason, "no vote for a certificate");
@@ -82,8 +92,10 @@ pub async fn attest<'a>(
         if let Some(epoch) = newer_epoch(committee, ahead.values().copied()) {
             return Err(Unattested::NewEpoch(epoch));
         }
-        if committee.members().len().saturating_sub(denied.len()) < committee.one_honest() {
-            return Err(Unattested::Unknown);
+        let without = denied.len().saturating_add(pruned.len());
+        if committee.members().len().saturating_sub(without) < committee.one_honest() {
+            let is_pruned = pruned.len() >= committee.one_honest();
+            return Err(if is_pruned { Unattested::Pruned } else { Unattested::Unknown });
         }
     }
     Err(Unattested::Late)
@@ -103,10 +115,8 @@ impl Heard {
                 return Self::Ahead(epoch);
             }
             Err(ClientError::Refused(refusal)) if is_denial(&refusal) => return Self::Denial(refusal.to_string()),
-            // It has pruned what it executed under the number; an archive proves that.
-            Err(error @ (ClientError::Malformed(_) | ClientError::Pruned(_))) => {
-                return Self::Denial(error.to_string());
-            }
+            Err(error @ ClientError::Pruned(_)) => return Self::Pruned(error.to_string()),
+            Err(error @ ClientError::Malformed(_)) => return Self::Denial(error.to_string()),
             Err(error) => return Self::Nothing(error.to_string()),
         };
         if epoch > committee.epoch() {
@@ -159,7 +169,7 @@ impl CommitteeClient {
         let (domain, digest) = (self.network.domain(), certificate.digest());
         match attest(authorities.iter(), domain, &committee, certificate.certificate(), digest).await {
             Ok(attested) => shard.confirm_attested(&attested).await.map_err(failure_of),
-            Err(Unattested::Unknown) => Err(unattested),
+            Err(Unattested::Unknown | Unattested::Pruned) => Err(unattested),
             Err(Unattested::NewEpoch(epoch)) => Err(PeerFailure::OtherEpoch(epoch)),
             Err(Unattested::Late) => {
                 let reason =

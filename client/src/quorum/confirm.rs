@@ -200,6 +200,9 @@ impl CommitteeClient {
                     self.network.outdate(certificate);
                     return Err(QuorumError::Outdated(of.epoch));
                 }
+                Ok(Err(Unattested::Pruned)) => {
+                    return Err(QuorumError::Pruned { certificate: Box::new(certificate.clone()) });
+                }
                 Ok(Err(Unattested::NewEpoch(epoch))) => {
                     return Err(QuorumError::NewEpoch { epoch, known: committee.epoch() });
                 }

@@ -197,6 +197,16 @@ pub enum QuorumError {
          certified again, unless its number was taken: run `fastpay resume`"
     )]
     Outdated(Epoch),
+    /// The number of a certificate of an earlier epoch was used long ago, as at least one honest authority says, and all
+    /// have pruned for what.
+    #[error(
+        "the authorities have pruned what they executed under sequence number {} of account {}, and their archives say it:          none of these answers now. Nothing was paid or signed; run `fastpay resume` later, with an endpoints file that          lists an authority with an archive",
+        .certificate.transfer().sequence(), .certificate.transfer().sender()
+    )]
+    Pruned {
+        /// The certificate: of the order that was executed, or of one that retired keys may have certified.
+        certificate: Box<VerifiedCertificate>,
+    },
     /// The contract voided the number of the certificate, as at least one honest authority says: its order never happens.
     #[error(
         "the contract voided sequence number {} of account {}, as more than f authorities say: this was not executed and \

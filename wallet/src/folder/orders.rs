@@ -11,7 +11,7 @@
 //! pruned when this wallet looked for it: it is settled.
 //! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
 //! `NNN.E.ended` is a certificate of epoch E in whose place another one came: a recovery has ended it, or too few members
-//! attested it.
+//! attested it. A second one of the epoch has its order's digest before `ended`.
 //!
 //! Each other file is written once and changes only so, at once: a crash leaves one of these states and nothing between. A
 //! certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. The files are
@@ -395,7 +395,10 @@ impl OrderJournal {
         now: &StoredCertificate,
     ) -> Result<(), FolderError> {
         let epoch = self.orders.decode::<Certificate>(sequence, "certificate", &before.certificate)?.epoch;
-        self.orders.write(sequence, &format!("{}.ended", epoch.0), before)?;
+        if !self.orders.write(sequence, &format!("{}.ended", epoch.0), before)? {
+            // Another one of the same epoch may have that name.
+            self.orders.write(sequence, &format!("{}.{}.ended", epoch.0, before.digest), before)?;
+        }
         json::replace(&self.orders.path(sequence, "certificate"), now)
     }
 

@@ -162,6 +162,26 @@ async fn of_a_pruned_number_the_archive_says_what_was_executed() {
     }
 }
 
+#[tokio::test]
+async fn a_pruned_number_that_no_archive_shows_now_waits_for_one_and_is_not_ordered_again() {
+    let scene = Scene::new().await;
+    let journal = scene.wallet.folder().orders(alice().account()).lock(LOCK_PATIENCE).await.unwrap();
+    journal.certify(&scene.verified(&scene.real)).unwrap();
+    drop(journal);
+    scene.committee.replace_long_ago(scene.wallet.network());
+    scene.committee.prune(true);
+    let all_play = |role: Role| scene.committee.authorities.iter().for_each(|authority| authority.play(role));
+    let ordered = || scene.committee.authorities.iter().map(|authority| authority.orders_seen().len()).sum::<usize>();
+    all_play(Role::HidesArchived);
+    let before = ordered();
+    let error = scene.wallet.resume(alice().account()).await.unwrap_err();
+    assert!(matches!(&error, WalletError::Quorum(QuorumError::Pruned { .. })), "{error:?}");
+    assert_eq!((ordered(), scene.state()), (before, OrderState::Certified));
+    all_play(Role::Honest);
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    assert!(matches!(&resumed[..], [Resumed::Archived { .. }]), "{resumed:?}");
+}
+
 /// As the command that was repeated finds it.
 #[tokio::test]
 async fn a_repeated_payment_of_a_pruned_number_is_not_made_again() {
