@@ -43,8 +43,10 @@ async fn read_states(
     payouts: &[Payout],
 ) -> Result<(), LedgerError> {
     for payout in payouts {
-        let Some((sequence, _)) = payout.ordered else { continue };
-        let Some(certificate) = wallet.certificate(ledger.account(), sequence).await else { continue };
+        let Some((sequence, digest)) = payout.ordered else { continue };
+        // Retired keys may have certified another order under the number.
+        let certificate = wallet.certificate(ledger.account(), sequence).await;
+        let Some(certificate) = certificate.filter(|found| found.digest() == digest) else { continue };
         match redemption_state(primary, &certificate).await {
             Ok(state) => ledger.payout_is(payout, name_of(&state), is_final(primary, &state).await)?,
             Err(error) => tracing::warn!(%error, %sequence, "a payout's state on Ethereum is not available now"),

@@ -77,12 +77,8 @@ impl Wallet {
         let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
             deposits_after(&authority, account, TransactionIndex(0)).await
         });
-        let answers = answers.await;
+        let answers = self.enough(answers.await)?;
         let lists = self.network().of_members(&answers);
-        let (answered, quorum) = (lists.len(), self.network().committee().quorum());
-        if answered < quorum {
-            return Err(WalletError::TooFewAnswers { answered, quorum });
-        }
         let mut listed: BTreeMap<(TransactionIndex, Amount, Asset), (usize, &Deposit)> = BTreeMap::new();
         for deposit in lists.into_values().flat_map(BTreeMap::values).filter(|of| of.recipient == account) {
             let what = (deposit.index, deposit.amount, deposit.asset);

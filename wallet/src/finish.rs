@@ -97,6 +97,7 @@ impl Wallet {
                 // Authorities step over a number that a recovery debited when they are asked for something about it. And a
                 // liar may have shown a certificate of a void number.
                 let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+                // What a recovery debited is paid, although an archive proves it, too.
                 let decided = match self.note_spent(journal, &ordered, &answers).await? {
                     None => self.note_decided(journal, &ordered, &answers).await?,
                     spent => spent,
@@ -297,6 +298,8 @@ impl Wallet {
             if !is_told {
                 continue;
             }
+            // What one of several attempts learns, the others see: a liar costs one read a pause.
+            let Ok(_one) = self.following.try_lock() else { continue };
             match self.follow().await {
                 Ok(()) => self.network().drop_hint(),
                 Err(error) => {

@@ -21,7 +21,6 @@ use tokio::task::JoinSet;
 use crate::error::WalletError;
 use crate::folder::{Job, OrderEntry, OrderJournal, OrderState};
 use crate::wallet::{ADOPTIONS_MAX, Intent, LOCK_PATIENCE, Wallet};
-use fastpay_client::QuorumError;
 
 /// The maximum number of pages that are certified and not settled yet.
 const PAGES_UNDER_WAY_MAX: usize = 8;
@@ -202,12 +201,8 @@ impl Wallet {
             let order = key.order(self.network().domain(), page.transfer(account, sequence, name_of(name, number)));
             let order = order.verify(self.network().domain())?;
             journal.create(&order)?;
-            let certificate = match self.certify_one(&order, order.clone()).await {
-                Ok(certificate) => certificate,
-                // Another copy used the number, so this page gets another one.
-                Err(WalletError::Quorum(QuorumError::Superseded { certificate })) => *certificate,
-                Err(error) => return Err(error),
-            };
+            // If another copy used the number, it is of that one's order, and this page gets another number.
+            let certificate = self.certify_one(&order, order.clone()).await?;
             journal.certify(&certificate)?;
             let is_ours = certificate.digest() == order.digest();
             if is_ours && let Some(state) = states.get_mut(number) {

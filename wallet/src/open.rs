@@ -273,12 +273,11 @@ impl Wallet {
         let network = self.network();
         network.adopt(committees.clone(), network.names());
         let is_counted = closing.is_some_and(|closing| network.count_closing(closing));
-        let now = network.ask_names(Instant::now() + READ_PATIENCE).await;
-        network.adopt(committees.clone(), now.clone());
+        network.learn_names(Instant::now() + READ_PATIENCE).await;
+        let now = network.names();
+        // One that was cut short may have taken it up and not stored it.
         let stored = self.folder().known_committees()?;
-        if is_counted
-            || stored.is_none_or(|stored| (stored.committees, stored.names) != (committees.clone(), now.clone()))
-        {
+        if is_counted || stored.is_none_or(|stored| stored.committees != committees || stored.names != now) {
             let learned = KnownCommittees { names: now, closing, ..KnownCommittees::new(network.domain(), committees) };
             self.folder().learn_committees(&learned)?;
         }

@@ -245,14 +245,9 @@ impl Wallet {
             let network = network.clone();
             async move { read_from(&network, &authority, account, start, archived).await }
         });
-        let answers = answers.await.into_iter().filter_map(|(name, answer)| Some((name, answer.ok()?)));
-        let mut lists: Vec<(AuthorityName, List)> = answers.collect();
-        let committee = self.network().committee();
-        let (members, quorum) = (lists.iter().filter(|(name, _)| committee.member(name).is_some()), committee.quorum());
-        let answered = members.count();
-        if answered < quorum {
-            return Err(WalletError::TooFewAnswers { answered, quorum });
-        }
+        let answers = self.enough(answers.await)?.into_iter();
+        let mut lists: Vec<(AuthorityName, List)> =
+            answers.filter_map(|(name, answer)| Some((name, answer.ok()?))).collect();
         let mut new = Vec::new();
         let mut archived_cursors = archived_before.clone();
         for (name, ArchivedReceipts { entries, next, .. }) in

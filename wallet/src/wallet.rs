@@ -156,6 +156,8 @@ impl Resumed {
 pub struct Wallet {
     folder: Folder,
     client: CommitteeClient,
+    /// Held by the one attempt that follows the contract on an authority's word.
+    pub(crate) following: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The certificates in the wallet's folder.
@@ -178,7 +180,7 @@ impl Wallet {
     #[must_use]
     pub fn new(folder: Folder, network: Network, options: QuorumOptions) -> Self {
         let source = Arc::new(StoredCertificates(folder.clone()));
-        Self { client: CommitteeClient::new(network, source, options), folder }
+        Self { client: CommitteeClient::new(network, source, options), folder, following: Arc::default() }
     }
 
     /// The same wallet, which reports the progress of its orders to `listener`.
@@ -383,7 +385,8 @@ impl Wallet {
         self.among_members(|| async { self.enough(ask().await) }).await
     }
 
-    fn enough(&self, answers: Answers<AccountState>) -> Result<Answers<AccountState>, WalletError> {
+    /// Checks that a quorum of members has answered.
+    pub(crate) fn enough<T>(&self, answers: Answers<T>) -> Result<Answers<T>, WalletError> {
         let answered = self.network().of_members(&answers).len();
         let quorum = self.network().committee().quorum();
         if answered < quorum {

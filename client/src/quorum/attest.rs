@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Unattested {
     /// So many members do not know it that it cannot get them.
     Unknown,
-    /// The same, and f + 1 of these have pruned the number: one of them is honest, so the number was used, and an archive
-    /// says for what.
+    /// f + 1 members have pruned the number, and it cannot get the votes of others. One of them is honest, so the number was
+    /// used, and an archive says for what.
     Pruned,
     /// It may get them from members that have not answered. Ask again.
     Late,
@@ -92,10 +92,12 @@ pub async fn attest<'a>(
         if let Some(epoch) = newer_epoch(committee, ahead.values().copied()) {
             return Err(Unattested::NewEpoch(epoch));
         }
-        let without = denied.len().saturating_add(pruned.len());
-        if committee.members().len().saturating_sub(without) < committee.one_honest() {
-            let is_pruned = pruned.len() >= committee.one_honest();
-            return Err(if is_pruned { Unattested::Pruned } else { Unattested::Unknown });
+        let is_lost = |without: usize| committee.members().len().saturating_sub(without) < committee.one_honest();
+        if is_lost(denied.len()) {
+            return Err(Unattested::Unknown);
+        }
+        if pruned.len() >= committee.one_honest() && is_lost(denied.len().saturating_add(pruned.len())) {
+            return Err(Unattested::Pruned);
         }
     }
     Err(Unattested::Late)
@@ -169,9 +171,9 @@ impl CommitteeClient {
         let (domain, digest) = (self.network.domain(), certificate.digest());
         match attest(authorities.iter(), domain, &committee, certificate.certificate(), digest).await {
             Ok(attested) => shard.confirm_attested(&attested).await.map_err(failure_of),
-            Err(Unattested::Unknown | Unattested::Pruned) => Err(unattested),
+            Err(Unattested::Unknown) => Err(unattested),
             Err(Unattested::NewEpoch(epoch)) => Err(PeerFailure::OtherEpoch(epoch)),
-            Err(Unattested::Late) => {
+            Err(Unattested::Late | Unattested::Pruned) => {
                 let reason =
                     "too few authorities have said whether they know the certificate, whose epoch ended long ago";
                 Err(PeerFailure::Silent(reason.into()))

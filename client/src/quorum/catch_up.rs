@@ -55,7 +55,8 @@ impl CommitteeClient {
                 confirmed => confirmed,
             };
             let (_, next) = confirmed.map_err(|failure| match failure {
-                // That says nothing of the certificate or order that follows. It is asked again, as others may attest it.
+                // That says nothing of what follows. The authority is asked again: others may attest the certificate, and it
+                // steps over a void number.
                 PeerFailure::Unattested(_) | PeerFailure::Voided => PeerFailure::Behind(sequence),
                 failure => failure,
             })?;

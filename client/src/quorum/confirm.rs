@@ -2,9 +2,9 @@
 //! authorities are brought up to date in the background, for a bounded time. A number that a quorum has confirmed in
 //! one epoch is never voided; confirmations of two epochs do not add up (docs/PROTOCOL.md, K13).
 //!
-//! An authority confirms every certificate of a number that it has executed. Two certificates of the current epoch are of
-//! one order. The keys of an earlier committee may be stolen, so f + 1 members must also vote that they executed exactly
-//! the order of its certificate (`attest`).
+//! An authority confirms every certificate of a number that it has executed. All certificates of a number in the
+//! current epoch are for one order. The keys of an earlier committee may be stolen, so f + 1 members must also vote
+//! that they executed exactly the order of its certificate (`attest`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ enum Outcome {
     Confirmed,
     /// It has confirmed, in a newer epoch than is known here.
     Ahead(Epoch),
-    /// It refuses the certificate because its epoch ended long ago, and too few authorities know it.
+    /// It refuses the certificate because its epoch has ended, and too few authorities know it.
     Unattested,
     /// It refuses the certificate because a recovery has ended the certificate's epoch: those from this one on count.
     Ended(Epoch),
@@ -55,6 +55,8 @@ enum Outcome {
 struct Voices {
     members: BTreeSet<AuthorityName>,
     unnamed: BTreeSet<AuthorityName>,
+    /// Endpoints were asked for their names.
+    is_named: bool,
 }
 
 fn no_quorum(what: &'static str, count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
@@ -168,7 +170,7 @@ impl CommitteeClient {
                 return Err(no_quorum(&confirmed, false));
             }
             if confirmed.members.len() >= quorum {
-                self.check_executed(certificate, &committee, deadline, &failures).await?;
+                self.check_executed(certificate, &committee, deadline).await?;
                 self.network.count_again(certificate);
                 let until = Instant::now() + self.options.background;
                 let confirmed: Vec<_> = confirmed.members.into_iter().collect();
@@ -185,7 +187,6 @@ impl CommitteeClient {
         certificate: &VerifiedCertificate,
         committee: &Committee,
         deadline: Instant,
-        failures: &Failures,
     ) -> Result<(), QuorumError> {
         let (of, digest) = (certificate.certificate(), certificate.digest());
         if of.epoch >= committee.epoch() {
@@ -209,14 +210,20 @@ impl CommitteeClient {
                 // Silence says nothing.
                 Ok(Err(Unattested::Late)) => backoff.wait().await,
                 Err(_) => {
-                    return Err(no_quorum("votes that this was executed", 0, committee.one_honest(), true, failures));
+                    return Err(no_quorum(
+                        "votes for the executed order",
+                        0,
+                        committee.one_honest(),
+                        true,
+                        &Failures::default(),
+                    ));
                 }
             }
         }
     }
 
     /// Adds the voice of an endpoint. If those of endpoints without a member's name would make up as many as are `needed`,
-    /// asks these for their names: those that have left the committee do not count.
+    /// asks these once for their names: those that have left the committee do not count.
     async fn hear(
         &self,
         voices: &mut Voices,
@@ -225,13 +232,14 @@ impl CommitteeClient {
         committee: &Committee,
         deadline: Instant,
     ) {
-        let Voices { members, unnamed } = voices;
+        let Voices { members, unnamed, is_named } = voices;
         if committee.member(&name).is_some() {
             members.insert(name)
         } else {
             unnamed.insert(name)
         };
-        if members.len() < needed && members.len().saturating_add(unnamed.len()) >= needed {
+        let is_short = members.len() < needed && members.len().saturating_add(unnamed.len()) >= needed;
+        if is_short && !std::mem::replace(is_named, true) {
             self.network.learn_names(deadline.min(Instant::now() + NAMES)).await;
             let present = unnamed.iter().map(|name| self.network.present_name(*name));
             (*members, *unnamed) =

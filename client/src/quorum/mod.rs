@@ -200,7 +200,8 @@ pub enum QuorumError {
     /// The number of a certificate of an earlier epoch was used long ago, as at least one honest authority says, and all
     /// have pruned for what.
     #[error(
-        "the authorities have pruned what they executed under sequence number {} of account {}, and their archives say it:          none of these answers now. Nothing was paid or signed; run `fastpay resume` later, with an endpoints file that          lists an authority with an archive",
+        "authorities have pruned what was executed under sequence number {} of account {}, and no archive answers. Nothing \
+         was paid or signed. Use an endpoints file that lists an authority with an archive, and run `fastpay resume` later",
         .certificate.transfer().sequence(), .certificate.transfer().sender()
     )]
     Pruned {

@@ -294,7 +294,9 @@ impl<'a> Audit<'a> {
     }
 
     fn enough(&self, readings: &BTreeMap<AuthorityName, Reading>) -> Result<(), WalletError> {
-        let (answered, quorum) = (readings.len(), self.wallet.network().committee().quorum());
+        let committee = self.wallet.network().committee();
+        let answered = readings.keys().filter(|name| committee.member(name).is_some()).count();
+        let quorum = committee.quorum();
         if answered < quorum { Err(WalletError::TooFewAnswers { answered, quorum }) } else { Ok(()) }
     }
 
