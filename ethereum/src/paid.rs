@@ -74,8 +74,8 @@ struct Called {
 }
 
 impl Primary {
-    /// The redemption with its memo. `None` if the memo stands nowhere in the transaction, as each node shows it: another
-    /// contract made it up.
+    /// The redemption with its memo. `None` if no node shows a transaction that contains the memo: another contract made it
+    /// up.
     ///
     /// # Errors
     /// If no node knows the memo, and one does not answer.

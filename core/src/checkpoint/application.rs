@@ -287,7 +287,7 @@ impl Application {
             return Err(SegmentError::EventAfterNumbers(event.index));
         }
         match self.state.follow(event, &self.domain) {
-            // Stolen keys have voided a number that was used: it stays so, and no recovery is stopped by it.
+            // Stolen keys voided a number that was already used. It stays used, and the recovery goes on.
             Err(SegmentError::Voided { .. }) if self.recovery.is_some() => Ok(()),
             followed => followed,
         }

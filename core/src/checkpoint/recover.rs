@@ -12,9 +12,8 @@
 //! nobody had seen.
 //!
 //! What the Primary paid, or will pay because it queued it with votes of a sound epoch, is debited whether or not a
-//! certificate of it is known, and also behind a gap. Of the
-//! orders, as many are taken as are covered. There is one largest set of them: what covers one order covers it in a
-//! larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
+//! certificate of it is known, and also behind a gap. Of the orders, as many are taken as are covered. There is one
+//! largest set of them: what covers one order covers it in a larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +53,10 @@ pub enum RecoveryError {
         digest: Digest,
     },
     /// It is not known with whose votes the Primary queued a redemption.
-    #[error("the Primary queued number {sequence} of account {account}, and the epoch of the votes is not known")]
+    #[error(
+        "the Primary queued number {sequence} of account {account}, and the epoch of the votes is not known; run the recovery \
+         again with other Ethereum nodes"
+    )]
     UnknownVotes {
         /// The account.
         account: AccountId,
@@ -107,8 +109,8 @@ pub enum LeftOutReason {
 pub struct KnownFacts {
     /// By their digests, redemptions that the Primary paid or queued.
     pub redemptions: BTreeMap<Digest, Redemption>,
-    /// By their digests, of which epoch the votes were with which the Primary queued redemptions: of all that it queued
-    /// before the recovery, also of those that it has paid since.
+    /// For each redemption that the Primary queued before the recovery, also if it has paid it since: the epoch of the votes.
+    /// By digest.
     pub queued_with: BTreeMap<Digest, Epoch>,
     /// By their digests, how many members executed orders, as their data folders say.
     pub executed_by: BTreeMap<Digest, usize>,
@@ -197,7 +199,7 @@ impl CheckpointState {
         let mut followed = self;
         for event in &events {
             match followed.follow(event.clone(), domain) {
-                // Stolen keys have voided a number that was used.
+                // Stolen keys voided a number that was already used. It stays used, and the recovery goes on.
                 Err(SegmentError::Voided { .. }) => {}
                 outcome => outcome?,
             }

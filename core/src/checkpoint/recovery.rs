@@ -10,11 +10,11 @@
 //! Invariant: what the Primary paid, or will pay because it queued it with votes of a sound epoch, is debited, whether or
 //! not a certificate is known. Only that may leave an account owing. What was queued with keys that were out is paid
 //! only with votes of the new committee, so it binds nothing: as any order, it needs its certificate and its cover.
+//! Otherwise whoever hides the certificates that he paid with would keep the money that others spend.
 //!
 //! Votes count for a while in the epoch after theirs, and a segment says only in which epoch a redemption was queued. So
 //! what was queued in the first epoch whose keys were out may have sound votes. Whoever rebuilds knows it from the
-//! Primary ([`super::KnownFacts`]); here both are valid. An order needs its cover, as everywhere: otherwise whoever hides the
-//! certificates that he paid with keeps the money that others spend.
+//! Primary ([`super::KnownFacts`]); here both are valid.
 
 use std::collections::BTreeSet;
 

@@ -169,7 +169,7 @@ impl Leaving {
             return Err(LeaveError::Member(status.authority, epoch));
         }
         network.learn(client.endpoints(None).await.map_err(node)?);
-        network.adopt(network.committees(), network.ask_names(Instant::now() + OPTIONS.request_timeout).await);
+        network.learn_names(Instant::now() + OPTIONS.request_timeout).await;
         self.read_own().await?;
 
         // What members had in an earlier epoch proves nothing: acknowledgements of two epochs do not add up.

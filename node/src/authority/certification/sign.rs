@@ -1,4 +1,4 @@
-//! Signs a proposed cut, after this authority has computed it itself: then, or once it was announced.
+//! Signs a proposed cut, after this authority has computed it: now, or when the leader announced it.
 
 use std::collections::BTreeMap;
 

@@ -331,7 +331,7 @@ pub enum CommitteeError {
     },
     /// The stored transaction is not one that this command sends.
     #[error(
-        "{path} has {found}; nothing was sent. If another command wrote it, repeat that command. Else delete the file, once \
+        "{path}: {found}. Nothing was sent. If another command wrote it, repeat that command. Else delete the file, once \
          that transaction or another one with its nonce is final, or none was ever sent"
     )]
     OtherTransaction {
@@ -389,7 +389,7 @@ pub enum CommitteeError {
          Repeat the command in a minute, and find out which one is wrong if they still do"
     )]
     Disagreement {
-        /// The node that differs from the first: its URL without the path, which may contain a key.
+        /// The node that differs from one before it: its URL without the path, which may contain a key.
         node: String,
     },
     /// The contract cannot be read.

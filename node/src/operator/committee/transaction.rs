@@ -154,7 +154,7 @@ impl<'a> Courier<'a> {
         }
         let Submission { call, nonce, .. } = submission;
         let is_councils = call.to == self.council && call.value.is_zero();
-        let sent = format!("the transaction with nonce {nonce}, which");
+        let sent = format!("the transaction with nonce {nonce}");
         match call.step(&self.nodes.domain()).filter(|_| is_councils) {
             Some((step, of)) if of == id && allowed.contains(&step) => Ok(()),
             Some((step, of)) if of == id => other(format!("{sent} is another step of this announcement ({step:?})")),
