@@ -50,9 +50,16 @@ type Query = Readonly<Record<string, string | undefined>>;
 
 /** The timeout for an authority's name, for which its answers wait. An authority that answers at all takes less. */
 const IDENTIFY_MS = 1_000;
-/** The delay after a request for the name before the next one: if it was not answered, or the name does not count. */
+/** The delay after a request for the name that was not answered, before the next one. */
 const IDENTIFY_AGAIN_MS = 30_000;
+/** The same, after a name that does not count. */
 const RENAMED_AGAIN_MS = 1_000;
+
+/** Decides whether a name that an authority gives counts. */
+interface Naming {
+  readonly others: () => readonly AuthorityClient[];
+  readonly counts: (name: Hex, authority: AuthorityClient) => boolean;
+}
 
 /** A client of one authority. Every method can throw what `requestJson` throws. */
 export class AuthorityClient implements AuthorityRef {
@@ -60,7 +67,7 @@ export class AuthorityClient implements AuthorityRef {
   readonly url: string;
   readonly name: Hex | undefined;
   readonly #timeoutMs: number;
-  readonly #names: ConstructorParameters<typeof AuthorityClient>[3];
+  readonly #names: Naming | undefined;
   #given: Hex | undefined;
   #asking: Promise<void> | undefined;
   /** The time of the last request for the name, in milliseconds since 1970. */
@@ -70,12 +77,7 @@ export class AuthorityClient implements AuthorityRef {
    * A name that the authority gives counts if `names.counts` says so, once `names.others` have been asked for theirs;
    * without `names`, always.
    */
-  constructor(
-    url: string,
-    name: Hex | undefined,
-    timeoutMs: number,
-    names?: { readonly others: () => readonly AuthorityClient[]; readonly counts: (name: Hex, authority: AuthorityClient) => boolean },
-  ) {
+  constructor(url: string, name: Hex | undefined, timeoutMs: number, names?: Naming) {
     this.url = url.replace(/\/+$/, "");
     this.name = name;
     this.#names = names;

@@ -16,7 +16,7 @@ import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 import { MemberClients } from "./member-clients.js";
 import type { MemberEndpoint } from "./member-endpoints.js";
 import { ProblemError, prunedOf } from "./problem.js";
-import type { PeerFailure } from "./progress.js";
+import type { AuthorityRef, PeerFailure } from "./progress.js";
 import { failureOf } from "./quorum/catch-up.js";
 import { entryOf, orderText, type Listed } from "./received.js";
 import type { Domain } from "./transfer.js";
@@ -83,8 +83,11 @@ export class Network {
   #remember: (endpoint: MemberEndpoint) => void = () => undefined;
   #soughtAtMs = -Infinity;
   #countingSince = 0n;
-  /** By the order's digest, the epochs of certificates that members refuse. */
-  readonly #outdated = new Map<Hex, Set<bigint>>();
+  /**
+   * By the order's digest and the epoch of a certificate: the epoch whose members refuse it. Those of a later one may know
+   * more.
+   */
+  readonly #outdated = new Map<Hex, Map<bigint, bigint>>();
 
   constructor(
     domain: Domain,
@@ -263,7 +266,8 @@ export class Network {
    * that counts nor keeps its order from being certified again.
    */
   outdate({ digest, epoch }: VerifiedCertificate): void {
-    this.#outdated.set(digest, new Set(this.#outdated.get(digest)).add(epoch));
+    const refused = this.#outdated.get(digest) ?? new Map<bigint, bigint>();
+    this.#outdated.set(digest, refused.set(epoch, this.committee.epoch));
   }
 
   /** Forgets that of all certificates of an order, because one of them is settled. */
@@ -272,7 +276,7 @@ export class Network {
   }
 
   #isOutdated({ digest, epoch }: VerifiedCertificate): boolean {
-    return this.#outdated.get(digest)?.has(epoch) === true;
+    return this.#outdated.get(digest)?.get(epoch) === this.committee.epoch;
   }
 
   /**
@@ -318,6 +322,7 @@ export class Network {
     sequence: bigint,
     { first, digest, signal }: FindOptions,
   ): Promise<{ certificate: VerifiedCertificate | undefined; isPruned: boolean }> {
+    const { committee } = this;
     let isPruned = false;
     const found = new AbortController();
     const until = signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]);
@@ -332,10 +337,10 @@ export class Network {
       } catch (error) {
         const isGone = prunedOf(error) !== undefined;
         isPruned ||= isGone;
-        const member = memberIn(this.committee, authority);
+        const member = memberIn(committee, authority);
         const hasNone = isGone || (error instanceof ProblemError && error.problem === "not-found");
         if (hasNone && member !== undefined) without.add(member);
-        if (without.size === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
+        if (without.size >= committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
         throw error;
       }
     };
@@ -364,7 +369,7 @@ export class Network {
       counts: () => false,
     });
     const without = answers.filter(({ error }) => error instanceof ProblemError && error.problem === "not-found");
-    return membersAmong(without, this.committee) >= this.committee.quorum;
+    return membersAmong(without.map(({ authority }) => authority), this.committee) >= this.committee.quorum;
   }
 
   /**
@@ -464,9 +469,9 @@ export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswe
   );
 }
 
-/** The number of members of a committee among those that these are from. */
-export function membersAmong(answers: readonly { readonly authority: AuthorityAnswer<unknown>["authority"] }[], committee: Committee): number {
-  return new Set(answers.flatMap(({ authority }) => memberIn(committee, authority) ?? [])).size;
+/** The number of members of a committee among these authorities. */
+export function membersAmong(authorities: Iterable<AuthorityRef>, committee: Committee): number {
+  return new Set([...authorities].flatMap((authority) => memberIn(committee, authority) ?? [])).size;
 }
 
 /**

@@ -9,13 +9,13 @@ import type { VerifiedCertificate } from "../certificate.js";
 import type { AuthorityName, Committee } from "../committee.js";
 import { certificateVoteDigest } from "../eip712.js";
 import type { Network } from "../network.js";
-import { ProblemError } from "../problem.js";
+import { ProblemError, prunedOf } from "../problem.js";
 import type { PeerFailure } from "../progress.js";
 import { batchVoteFault, firstVotes, mayVoteFor, type BatchVote } from "../verify.js";
 import type { Confirmed } from "../wire.js";
 import { failureOf } from "./catch-up.js";
 import type { Operation } from "./certify.js";
-import { noQuorum } from "./failures.js";
+import { noQuorum, onlyArchived } from "./failures.js";
 
 /** The refusals that say that an authority has no vote for a certificate. Others say nothing about it. */
 const DENIALS: readonly string[] = [
@@ -57,7 +57,8 @@ export async function submit(
 
 /**
  * The votes of f + 1 members of this committee that exactly the order of this certificate is certified, in the order of
- * their names; undefined if it cannot get them, because others deny it. Throws `no-quorum` if these have not answered.
+ * their names; undefined if it cannot get them, because others deny it. Throws `no-quorum` if these have not answered, or
+ * if f + 1 have pruned the number: then archives decide.
  */
 export async function attest(
   network: Network,
@@ -70,6 +71,7 @@ export async function attest(
   const digest = certificateVoteDigest(network.domain, committee.epoch, sender, sequence, certificate.digest);
   const found = new Map<AuthorityName, BatchVote>();
   const denied = new Set<string>();
+  const pruned = new Set<string>();
   const failures = new Map<string, PeerFailure>();
   const isLost = (): boolean => committee.members.length - denied.size < trusted;
   const enough = new AbortController();
@@ -83,6 +85,8 @@ export async function attest(
     const asked = authority.voteForUnlock({ sender, sequence }, true, AbortSignal.any([until, enough.signal]));
     const vote = await asked.catch((error: unknown) => {
       if (error instanceof ProblemError && DENIALS.includes(error.problem)) deny();
+      const member = memberIn(committee, authority);
+      if (prunedOf(error) !== undefined && member !== undefined) pruned.add(member);
       failures.set(authority.url, failureOf(error));
       throw error;
     });
@@ -97,5 +101,7 @@ export async function attest(
   await network.askAll(ask, { signal, graceMs: Number.POSITIVE_INFINITY });
   if (found.size >= trusted) return firstVotes(found, trusted);
   if (isLost()) return undefined;
+  // One of them is honest: it executed an order under this number, and an archive proves which.
+  if (pruned.size >= trusted) throw onlyArchived(sequence);
   throw noQuorum("confirmations", found.size, trusted, true, failures);
 }

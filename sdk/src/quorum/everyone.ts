@@ -38,6 +38,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
   throwIfAborted(operation.signal);
   const { network, timing } = operation;
   const { committee } = network;
+  const trusted = committee.faultsTolerated + 1;
   const { what, quorum } = task;
   const failures = new Map<string, PeerFailure>();
   /** The failures by member. */
@@ -50,8 +51,8 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     const close = (): void => background.abort();
     network.closed.addEventListener("abort", close, { once: true });
     const tooFew = (timedOut: boolean): FastPayError => {
-      const decided = decidedBy(byMember.values(), network.trusted);
-      const since = endedBefore(byMember.values(), network.trusted);
+      const decided = decidedBy(byMember.values(), trusted);
+      const since = endedBefore(byMember.values(), trusted);
       if (since !== undefined) network.countSince(since);
       return decided ?? noQuorum(what, count, quorum, timedOut, failures);
     };
@@ -64,16 +65,16 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
       if (count < quorum) fail(operation.signal?.aborted ? aborted() : tooFew(true));
     });
     const all = network.authorities.map(async (authority) => {
-      const memberOf = (): AuthorityName | undefined => memberIn(committee, authority);
+      const memberNow = (): AuthorityName | undefined => memberIn(committee, authority);
       const note = (failure: PeerFailure): void => {
         failures.set(authority.url, failure);
-        const member = memberOf();
+        const member = memberNow();
         if (member !== undefined) byMember.set(member, failure);
       };
-      const isOpen = (): boolean => count < quorum && decidedBy(byMember.values(), network.trusted) === undefined;
-      const nobodys = (): boolean => memberOf() === undefined && isOpen();
-      const taken = await patiently(operation, authority, task, note, nobodys, background.signal);
-      const member = memberOf();
+      const isOpen = (): boolean => count < quorum && decidedBy(byMember.values(), trusted) === undefined;
+      const isNameless = (): boolean => memberNow() === undefined && isOpen();
+      const taken = await patiently(operation, authority, task, note, isNameless, background.signal);
+      const member = memberNow();
       // A member's result counts once, even if several addresses are listed for it. A result that does not count must
       // not exclude the member: an address that is listed without a name may report another member's name.
       if (taken === undefined || background.signal.aborted || member === undefined || done.has(member)) return;
@@ -104,22 +105,22 @@ function endedBefore(failures: Iterable<PeerFailure>, trusted: number): bigint |
 }
 
 /**
- * Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. Asks again while its
- * result is `nobodys`.
+ * Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. Asks again while the
+ * authority gives no name of a member and the task is open (`isNameless`).
  */
 async function patiently<T>(
   operation: Operation,
   authority: AuthorityClient,
   { act }: Task<T>,
   note: (failure: PeerFailure) => void,
-  nobodys: () => boolean,
+  isNameless: () => boolean,
   signal: AbortSignal,
 ): Promise<{ result: T } | undefined> {
   const backoff = new Backoff(operation.timing.backoffMinMs, operation.timing.backoffMaxMs);
   while (!signal.aborted) {
     try {
       const result = await act(authority, signal);
-      if (!nobodys()) return { result };
+      if (!isNameless()) return { result };
       note(NO_MEMBER);
     } catch (error) {
       if (signal.aborted) return undefined;

@@ -17,8 +17,15 @@ export class PeerFailureError extends Error {
   }
 }
 
+/** A peer's answer that no correct authority gives. */
 export function misbehaved(message: string): PeerFailureError {
   return new PeerFailureError({ kind: "misbehaved", message });
+}
+
+/** f + 1 authorities have pruned what they executed under a number: only an archive proves which order that was. */
+export function onlyArchived(sequence: bigint): FastPayError {
+  const message = `authorities have pruned what was executed under number ${sequence}, and no archive answers`;
+  return new FastPayError("no-quorum", message, "list an authority with an archive, then resume");
 }
 
 /** The reason of a peer's failure, for people. */
@@ -27,11 +34,11 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "silent":
       return failure.message;
     case "restored":
-      return "it was restored from an older copy and does not vote until it has recovered its earlier votes";
+      return "it was restored from an older copy and does not vote until it has its earlier votes";
     case "insufficient-balance":
       return "the balance there is too low: it has not received some deposits or payments yet";
     case "no-room":
-      return noRoomText(failure.whose);
+      return NO_ROOM[failure.whose];
     case "behind":
       return `it waits for the certificate of number ${failure.sequence}, which no authority returned`;
     case "locked":
@@ -57,28 +64,19 @@ export function describePeerFailure(failure: PeerFailure): string {
   }
 }
 
-function noRoomText(whose: "disk" | "account" | "address"): string {
-  switch (whose) {
-    case "disk":
-      return "its disk is nearly full: it votes for no new orders, and confirms certificates";
-    case "account":
-      return "this account has used up its share of its disk for now";
-    case "address":
-      return "this network address has used up its share of its disk for now";
-  }
-}
+/** What has no space for a new order. */
+const NO_ROOM = {
+  disk: "the disk is nearly full, and holds no new order",
+  account: "this account has reached its limit of orders for now",
+  address: "this network address has reached its limit of orders for now",
+};
 
 /** More than f authorities report that they have no space for a new order. */
-export function noRoom(whose: "disk" | "account" | "address", retryAfterMs: number): FastPayError {
-  const messages = {
-    disk: "the authorities' disks are nearly full: they vote for no new order now",
-    account: "this account has reached its limit of orders at the authorities for now",
-    address: "this network address has reached its limit of orders at the authorities for now",
-  };
+export function noRoom(whose: keyof typeof NO_ROOM, retryAfterMs: number): FastPayError {
   const wait = `wait ${Math.max(1, Math.ceil(retryAfterMs / 60_000))} min`;
   const elsewhere = whose === "address" ? ", or use another network" : "";
   const action = `nothing is lost, and the order keeps its number: ${wait}${elsewhere}, then resume`;
-  return new FastPayError("no-room", messages[whose], action, { details: { whose, retryAfterMs } });
+  return new FastPayError("no-room", `at the authorities: ${NO_ROOM[whose]}`, action, { details: { whose, retryAfterMs } });
 }
 
 /** Too few good answers. */
@@ -107,7 +105,7 @@ export function conflictError(conflict: OrderConflict): FastPayError {
   const message = `${whose ?? "there are several orders"}, signed with the same key by copies of this wallet`;
   const canEnd = conflict.leader() !== undefined;
   const action = canEnd
-    ? "one can still be finished when authorities that do not answer now do: stop the other copy, then resume"
+    ? "one can still be finished when authorities that are silent now answer: stop the other copy, then resume"
     : "these authorities report that none can be certified any more. The account can still receive. Stop the other copy, and unlock the account: the contract decides, and the account can send again";
   return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }

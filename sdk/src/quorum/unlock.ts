@@ -96,7 +96,7 @@ export class UnlockBallot {
   /** The number of members that gave no vote for this reason. */
   refusals(kind: PeerFailure["kind"]): number {
     const refusing = [...this.#failures.values()].filter(({ failure }) => failure.kind === kind);
-    return membersAmong(refusing, this.committee);
+    return membersAmong(refusing.map(({ authority }) => authority), this.committee);
   }
 
   /** The decision that the votes suffice for; undefined if there is none. */

@@ -242,7 +242,7 @@ export async function countCredits(
   options: { signal?: AbortSignal | undefined; counts?: (hasCredited: boolean) => boolean },
 ): Promise<number> {
   const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), options);
-  return membersAmong(answers.filter(({ answer }) => answer === true), network.committee);
+  return membersAmong(answers.filter(({ answer }) => answer === true).map(({ authority }) => authority), network.committee);
 }
 
 /** True if an authority has credited a deposit, however many deposits the account has received since. */

@@ -41,6 +41,8 @@ import { isPassed, isSpentUnexecuted, isVoid, noteSpent } from "./voids.js";
  * something depends on them.
  */
 const LEARNED_MAX = 256n;
+/** The number of certificates of one number that are tried: retired keys can make several. */
+const CERTIFICATES_MAX = 8;
 /** The number of learnt certificates of earlier epochs that are settled at a time. */
 const SETTLED_AT_ONCE = 8;
 
@@ -188,7 +190,7 @@ async function findCounting(
 ): Promise<ProvenTransfer | "void" | undefined> {
   const { network, timing, signal } = operation;
   const options = { isPassed: isPassed(network, sequence, answers), signal };
-  for (;;) {
+  for (let tried = 1; ; tried += 1) {
     const found = await network.findNumber(account, sequence, options);
     const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
     if (certificate === undefined) return found;
@@ -198,7 +200,7 @@ async function findCounting(
     } catch (error) {
       if (isFastPayError(error, "voided")) return undefined;
       // It is not found again.
-      if (isFastPayError(error, "epoch-ended")) continue;
+      if (isFastPayError(error, "epoch-ended") && tried < CERTIFICATES_MAX) continue;
       const isOld = certificate.epoch < network.committee.epoch;
       return (isOld ? await network.findArchived(account, sequence, options) : undefined) ?? found;
     }

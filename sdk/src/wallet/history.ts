@@ -10,6 +10,7 @@ import { readKept } from "../lists.js";
 import { attest } from "../quorum/attest.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { membersAmong, provenBy, provenByArchive, type Network } from "../network.js";
+import type { AuthorityRef } from "../progress.js";
 import { listedOf, orderText, ReceivedProofs, textOf } from "../received.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { AccountView, DepositEntry, History, HistoryCursor, OrderEntry, ReceivedEntry, SentEntry } from "../views.js";
@@ -154,7 +155,7 @@ interface Newest {
   readonly age: number;
   readonly lister: AuthorityClient;
   /** All that list it. */
-  readonly listers: readonly { readonly authority: AuthorityClient }[];
+  readonly listers: readonly AuthorityClient[];
   readonly item: ReceivedItem;
 }
 
@@ -167,7 +168,7 @@ function newestFirst(lists: readonly Listed<ReceivedItem>[]): Newest[] {
       const age = entries.length - i;
       const known = found.get(name);
       const nearest = known === undefined || age < known.age ? { age, lister: authority, item } : known;
-      found.set(name, { ...nearest, listers: [...(known?.listers ?? []), { authority }] });
+      found.set(name, { ...nearest, listers: [...(known?.listers ?? []), authority] });
     });
   }
   return [...found.values()].sort((a, b) => a.age - b.age);
@@ -192,12 +193,12 @@ async function proveReceived(network: Network, proofs: ReceivedProofs, listed: r
 
 /** The deposits that f + 1 members list identically, newest first. */
 function agreedDeposits(lists: readonly Listed<DepositItem>[], { committee, trusted }: Network): DepositEntry[] {
-  const found = new Map<string, { item: DepositItem; listers: { authority: AuthorityClient }[] }>();
+  const found = new Map<string, { item: DepositItem; listers: AuthorityRef[] }>();
   for (const { authority, entries } of lists) {
     for (const item of entries) {
       const name = `${item.index}/${item.recipient}/${item.asset}/${item.amount}`;
       const known = found.get(name) ?? { item, listers: [] };
-      known.listers.push({ authority });
+      known.listers.push(authority);
       found.set(name, known);
     }
   }

@@ -36,7 +36,7 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
       payments.set(textOf(listed), { ...known, listers: known.listers.add(lister as AuthorityClient) });
     }
   }
-  const members = (listers: ReadonlySet<AuthorityClient>) => membersAmong([...listers].map((authority) => ({ authority })), network.committee);
+  const members = (listers: ReadonlySet<AuthorityClient>) => membersAmong(listers, network.committee);
   const few = [...payments.values()].filter(({ listers }) => members(listers) < network.committee.quorum);
   const doubted = new Set<AuthorityClient>();
   const proofs = new ReceivedProofs(network, account);

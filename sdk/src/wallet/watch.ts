@@ -356,8 +356,7 @@ class Watch {
 
 /** The number of present members that report it. */
 function reportersOf({ reporters }: Candidate, { authorities, committee }: Network): number {
-  const reporting = authorities.filter(({ url }) => reporters.has(url));
-  return membersAmong(reporting.map((authority) => ({ authority })), committee);
+  return membersAmong(authorities.filter(({ url }) => reporters.has(url)), committee);
 }
 
 /**

@@ -120,6 +120,17 @@ describe("a certificate that keys of an ended epoch made later", () => {
       const { lie } = node;
       node.lie = (request) => unattesting(request) ?? (number === 0 ? lie(request) : undefined);
     }
+    // No archive answers.
+    const lies = scene.nodes.map(({ lie }) => lie);
+    const ordered = (): number => scene.nodes.reduce((sum, { orders }) => sum + orders.length, 0);
+    const before = [ordered(), (await journal().entry(0n))?.state];
+    for (const [number, node] of scene.nodes.entries()) {
+      node.lie = (request) => (request.path.includes("/archived") ? problem(404, "not-found") : lies[number]?.(request));
+    }
+    const resuming = resume(context, scene.alice.account, () => undefined, undefined);
+    await expect(resuming).rejects.toMatchObject({ code: "no-quorum", message: expect.stringContaining("have pruned") as string });
+    expect([ordered(), (await journal().entry(0n))?.state]).toEqual(before);
+    for (const [number, node] of scene.nodes.entries()) node.lie = lies[number] ?? node.lie;
     const resumed = await resume(context, scene.alice.account, () => undefined, undefined);
     expect(resumed).toMatchObject([{ type: "archived", order: { amount: 7n }, executed: { transfer: { amount: 7n } } }]);
   });

@@ -274,7 +274,7 @@ test("an authority that gives no name counts for nothing, until it does", async 
   const context = nameless();
   const { certificate, rest } = await scene.pay(3n);
   await rest;
-  const short = { ...operationOf(context), timing: { ...context.timing, deadlineMs: 300 } };
+  const short = { ...operationOf(context), timing: { ...context.timing, deadlineMs: 2_000 } };
   await expect(settle(short, certificate)).rejects.toMatchObject({ code: "no-quorum", details: { count: 2 } });
   scene.node(0).lie = () => undefined;
   await settle(operationOf(nameless()), certificate);
