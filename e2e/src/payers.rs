@@ -17,7 +17,7 @@ use crate::network::Network;
 const READ_PATIENCE: Duration = Duration::from_secs(120);
 /// The number of attempts at one payment while too few authorities answer in time: on a busy machine one of them can be
 /// late while another is dead.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 10;
 
 /// The accounts, with one wallet for all. Cheap to clone.
 #[derive(Clone)]

@@ -62,7 +62,7 @@ fn keep_paying(person: User, recipient: String) -> (watch::Sender<bool>, JoinHan
     let paying = tokio::spawn(async move {
         let mut count = 0;
         while !*stopped.borrow() {
-            let paid = person.fastpay(["pay", &recipient, "0.000000000000000001"]).await.unwrap();
+            let paid = person.fastpay(["--timeout", "300", "pay", &recipient, "0.000000000000000001"]).await.unwrap();
             assert_eq!((paid["state"].as_str(), paid["sequence"].as_u64()), (Some("settled"), Some(count)), "{paid}");
             count += 1;
         }

@@ -93,7 +93,7 @@ async fn the_nonce_of_a_stored_transaction_that_no_node_takes_is_used_again() {
     let council = fastpay_testkit::anvil::council_of(files.scene.now.domain.contract());
     store(&files.transaction(), &signed(&sender, Call::mature(council, id), 16_000_000).await);
     let _: Value = files.scene.anvil.request("evm_setBlockGasLimit", json!(["0x7a1200"])).await;
-    let patience = std::time::Duration::from_secs(60);
+    let patience = crate::scene::PATIENCE;
     let there = tokio::time::timeout(patience, files.install(&[])).await.unwrap().unwrap();
     assert_eq!((there.state, files.sent(SENDER).await), (State::Matured, before + 1));
     assert!(!files.transaction().exists());

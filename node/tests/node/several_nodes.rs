@@ -125,7 +125,7 @@ async fn a_block_that_one_node_invents_is_waited_for_only_where_nothing_else_is_
     files.propose(&TERMS).await.unwrap();
     let votes = files.signed_by(&[0, 1, 2]).await;
     is_ahead(&liar, 16_000_000);
-    let patience = std::time::Duration::from_secs(60);
+    let patience = crate::scene::PATIENCE;
     // What was sent is final where it is.
     let there = tokio::time::timeout(patience, files.announce(&votes)).await.unwrap().unwrap();
     assert_eq!(there.state, State::Announced);
