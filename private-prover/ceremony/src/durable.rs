@@ -8,13 +8,29 @@ use std::path::Path;
 /// temporary file, which the next call replaces.
 pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = folder.join(format!(".{name}.new"));
-    let mut file = File::create(&temporary)?;
+    // Whoever passed the folder on may have put a link there: nothing is written through it.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = File::create_new(&temporary)?;
     file.write_all(bytes)?;
     step(Step::Content);
     file.sync_all()?;
     step(Step::Name);
     fs::rename(&temporary, folder.join(name))?;
     sync_folder(folder)
+}
+
+/// Creates a folder durably, with those above it.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    fs::create_dir_all(path)?;
+    for above in missing.into_iter().filter_map(Path::parent) {
+        sync_folder(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
+    }
+    Ok(())
 }
 
 /// Makes the names in a folder durable.
@@ -57,5 +73,27 @@ mod tests {
         assert_eq!(STEPS.take(), [Step::Content, Step::Name, Step::Folder]);
         assert_eq!(fs::read(folder.path().join("powers")).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&elsewhere, b"mine").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join(".powers.new")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("powers")).unwrap();
+        replace(folder.path(), "powers", b"new").unwrap();
+        assert_eq!(fs::read(folder.path().join("powers")).unwrap(), b"new");
+        assert_eq!(fs::read(&elsewhere).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn each_new_folder_is_synced_in_the_one_above_it() {
+        let folder = tempfile::tempdir().unwrap();
+        create_folder(&folder.path().join("a/b")).unwrap();
+        assert_eq!(STEPS.take(), [Step::Folder, Step::Folder]);
+        create_folder(&folder.path().join("a/b")).unwrap();
+        assert_eq!(STEPS.take(), []);
+        assert!(folder.path().join("a/b").is_dir());
     }
 }

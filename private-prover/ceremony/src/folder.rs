@@ -3,7 +3,7 @@
 //! Contributors pass the folder on. Each command that changes it verifies it first, checks what it made, and replaces
 //! one file at once: a command that is interrupted has changed nothing, and can be given again.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -65,8 +65,11 @@ pub enum CeremonyError {
         /// What is wrong.
         flaw: Flaw,
     },
+    /// What was asked for cannot be done: a bad or repeated name, a statement that is too large, or nobody contributed yet.
+    #[error("{0}")]
+    Refused(Flaw),
     /// A finished key is not the one that the ceremony ends with.
-    #[error("{0} is not the key that this ceremony ends with")]
+    #[error("{0} is not the key that this ceremony ends with: remove it")]
     OtherKey(PathBuf),
     /// The keys are of no use.
     #[error(transparent)]
@@ -103,7 +106,7 @@ impl Folder {
     /// # Errors
     /// [`CeremonyError::Exists`] if it has begun before; nothing is changed then.
     pub fn begin(&self, phase: Phase, progress: &dyn Fn(&str)) -> Result<(), CeremonyError> {
-        fs::create_dir_all(&self.path).map_err(|error| self.io("", error))?;
+        durable::create_folder(&self.path).map_err(|error| self.io("", error))?;
         let _lock = self.lock()?;
         let name = name_of(phase);
         let path = self.path.join(&name);
@@ -115,8 +118,8 @@ impl Folder {
             Phase::Keys(shape) => {
                 let powers = self.powers(progress)?;
                 let circuit = circuit(shape);
-                let flawed = |flaw| CeremonyError::Flaw { path: self.path.join(name_of(Phase::Powers)), flaw };
-                let keys = Keys::begin(members_of(shape), &powers, &circuit, progress).map_err(flawed)?;
+                let keys = Keys::begin(members_of(shape), &powers, &circuit, progress);
+                let keys = keys.map_err(CeremonyError::Refused)?;
                 progress("checking the keys");
                 keys.verify(&powers, &circuit).map_err(|flaw| self.flaw(phase, flaw))?;
                 keys.to_bytes()
@@ -145,7 +148,7 @@ impl Folder {
                 }
                 let mut powers = self.powers(progress)?;
                 progress("multiplying the powers");
-                powers.contribute(name, Entropy::gather(typed)?).map_err(flaw)?;
+                powers.contribute(name, Entropy::gather(typed)?).map_err(CeremonyError::Refused)?;
                 progress("checking the new powers");
                 powers.verify().map_err(flaw)?;
                 (powers.to_bytes(), powers.transcript().hash())
@@ -158,7 +161,7 @@ impl Folder {
                 let (powers, circuit) = (self.powers(progress)?, circuit(shape));
                 let mut keys = self.keys(shape, &powers, &circuit, progress)?;
                 progress("multiplying the keys");
-                keys.contribute(name, Entropy::gather(typed)?).map_err(flaw)?;
+                keys.contribute(name, Entropy::gather(typed)?).map_err(CeremonyError::Refused)?;
                 progress("checking the new keys");
                 keys.verify(&powers, &circuit).map_err(flaw)?;
                 (keys.to_bytes(), keys.transcript().hash())
@@ -204,7 +207,7 @@ impl Folder {
         let _lock = self.lock()?;
         let powers = self.powers(progress)?;
         let keys = self.keys(shape, &powers, &circuit(shape), progress)?;
-        let parameters = keys.parameters(&powers).map_err(|flaw| self.flaw(Phase::Keys(shape), flaw))?;
+        let parameters = keys.parameters(&powers).map_err(CeremonyError::Refused)?;
         let files = files_of(&ProvingKey::of_ceremony(shape, parameters)?);
         let names = key_names(shape);
         for (name, bytes) in names.iter().zip(&files) {
@@ -248,14 +251,20 @@ impl Folder {
         keys.map_err(|flaw| self.flaw(phase, flaw))
     }
 
-    /// The sizes of committee whose keys have begun.
+    /// The sizes of committee whose keys have begun. A finished key of another size is of no ceremony.
     fn begun(&self) -> Result<Vec<Shape>, CeremonyError> {
         let shapes = (4..=255).filter_map(|members| Shape::of_committee(members).ok());
         let mut begun = vec![];
         for shape in shapes {
-            let name = name_of(Phase::Keys(shape));
-            if self.path.join(&name).try_exists().map_err(|error| self.io(&name, error))? {
+            let exists = |name: &str| self.path.join(name).try_exists().map_err(|error| self.io(name, error));
+            if exists(&name_of(Phase::Keys(shape)))? {
                 begun.push(shape);
+                continue;
+            }
+            for name in key_names(shape) {
+                if exists(&name)? {
+                    return Err(CeremonyError::OtherKey(self.path.join(name)));
+                }
             }
         }
         Ok(begun)
@@ -265,12 +274,11 @@ impl Folder {
         if !self.path.is_dir() {
             return Err(CeremonyError::Missing(self.path.clone()));
         }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(self.path.join("lock"));
-        let file = file.map_err(|error| self.io("lock", error))?;
+        let file = File::open(&self.path).map_err(|error| self.io("", error))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(CeremonyError::Busy(self.path.clone())),
-            Err(TryLockError::Error(error)) => Err(self.io("lock", error)),
+            Err(TryLockError::Error(error)) => Err(self.io("", error)),
         }
     }
 

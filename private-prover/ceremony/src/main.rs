@@ -82,7 +82,7 @@ impl Error {
     const fn kind(&self) -> (&'static str, u8) {
         match self {
             Self::Input(_) | Self::Ceremony(CeremonyError::Randomness(_)) => ("system", 1),
-            Self::Committee(_) => ("argument", 2),
+            Self::Committee(_) | Self::Ceremony(CeremonyError::Refused(_)) => ("argument", 2),
             Self::Ceremony(CeremonyError::Missing(_)) => ("config", 3),
             Self::Ceremony(CeremonyError::Exists(_) | CeremonyError::Closed(_)) => ("conflict", 7),
             Self::Ceremony(CeremonyError::Busy(_)) => ("busy", 10),

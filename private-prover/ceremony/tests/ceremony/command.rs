@@ -47,6 +47,7 @@ fn a_contribution_from_begin_to_verify() {
     let contribution = answer(&contributed);
     assert_eq!(contribution["name"], "alice");
     assert_eq!(contribution["hash"].as_str().unwrap().len(), 64);
+    refuse(&["contribute", folder, "--name", "alice"], "argument", 2, "alice contributed before");
     let verified = run(&["verify", folder, "--json"], b"");
     assert_eq!(answer(&verified), json!({ "phases": [{ "phase": "powers", "contributions": [contribution] }] }));
     std::fs::write(Path::new(folder).join("powers"), b"fastpay-powers-1").unwrap();

@@ -70,7 +70,7 @@ fn one_command_at_a_time_changes_a_folder() {
     let path = tempfile::tempdir().unwrap();
     let folder = Folder::new(path.path(), SIZE);
     folder.begin(Phase::Powers, &silent).unwrap();
-    let lock = File::open(path.path().join("lock")).unwrap();
+    let lock = File::open(path.path()).unwrap();
     lock.lock().unwrap();
     let busy = |result: Result<(), CeremonyError>| assert!(matches!(result, Err(CeremonyError::Busy(_))));
     busy(folder.begin(Phase::Powers, &silent));
@@ -115,6 +115,19 @@ fn powers_are_closed_once_keys_were_made_of_them() {
 }
 
 #[test]
+fn a_key_of_no_ceremony_is_told() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = Folder::new(path.path(), SIZE);
+    folder.begin(Phase::Powers, &silent).unwrap();
+    let key = path.path().join("verifying-7.key");
+    fs::write(&key, b"of another ceremony").unwrap();
+    let results = [folder.verify(&silent).map(drop), folder.contribute(Phase::Powers, "alice", b"", &silent).map(drop)];
+    for result in results {
+        assert!(matches!(result, Err(CeremonyError::OtherKey(file)) if file == key));
+    }
+}
+
+#[test]
 fn a_flaw_is_told_with_its_file_and_changes_nothing() {
     let path = tempfile::tempdir().unwrap();
     let folder = Folder::new(path.path(), SIZE);
@@ -122,16 +135,19 @@ fn a_flaw_is_told_with_its_file_and_changes_nothing() {
         let Err(CeremonyError::Flaw { path: file, flaw }) = result else { panic!("not refused") };
         assert_eq!((file, flaw), (path.path().join("powers"), expected));
     };
+    let decline = |result: Result<(), CeremonyError>, expected: Flaw| {
+        assert!(matches!(result, Err(CeremonyError::Refused(flaw)) if flaw == expected));
+    };
     folder.begin(Phase::Powers, &silent).unwrap();
-    refuse(folder.begin(Phase::Keys(four()), &silent), Flaw::Nobody);
+    decline(folder.begin(Phase::Keys(four()), &silent), Flaw::Nobody);
     folder.contribute(Phase::Powers, "alice", b"", &silent).unwrap();
     let before = powers(path.path());
     let repeated = folder.contribute(Phase::Powers, "alice", b"", &silent).unwrap_err().to_string();
-    assert!(repeated.ends_with("powers: contribution 2 (alice): alice contributed before, as contribution 1"));
-    refuse(folder.contribute(Phase::Powers, "two words", b"", &silent).map(drop), Flaw::Name(2));
+    assert_eq!(repeated, "contribution 2 (alice): alice contributed before, as contribution 1");
+    decline(folder.contribute(Phase::Powers, "two words", b"", &silent).map(drop), Flaw::Name(2));
     assert!(matches!(
         folder.begin(Phase::Keys(four()), &silent),
-        Err(CeremonyError::Flaw { flaw: Flaw::TooLarge { powers: 4, .. }, .. })
+        Err(CeremonyError::Refused(Flaw::TooLarge { powers: 4, .. }))
     ));
     assert_eq!(powers(path.path()), before);
     let cut = &before[..before.len() - 1];
