@@ -179,7 +179,8 @@ def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[in
         case _: arguments = ["--exact", WORLDS[by], "--nocapture"]
     environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
     limited = ["bash", "-c", f'ulimit -St {RUN_PROCESSOR_SECONDS_MAX}; exec "$0" "$@"', programs[by], *arguments]
-    done = subprocess.run(limited, env=environment, cwd=COPY / program if test else ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    folder = COPY / program if test else ROOT
+    done = subprocess.run(limited, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True, timeout=RUN_SECONDS_MAX)
     if done.returncode == 0:
         return None
