@@ -159,8 +159,8 @@ struct Numbers {
     behind: BTreeMap<SequenceNumber, Redemption>,
 }
 
-/// The certified orders of each number, by digest.
-type Candidates = BTreeMap<(AccountId, SequenceNumber), BTreeMap<Digest, TransferOrder>>;
+/// The certified orders of each number, by digest, each with the newest epoch that certified it.
+type Candidates = BTreeMap<(AccountId, SequenceNumber), BTreeMap<Digest, (Epoch, TransferOrder)>>;
 
 struct Rebuild<'a> {
     /// The state after all events but the installation.
@@ -252,7 +252,8 @@ impl Rebuild<'_> {
             self.leave_out(slot, digest, LeftOutReason::Epoch(epoch));
             return;
         }
-        self.candidates.entry(slot).or_default().insert(digest, order);
+        let known = self.candidates.entry(slot).or_default().entry(digest).or_insert((epoch, order));
+        known.0 = known.0.max(epoch);
     }
 
     fn leave_out(&mut self, (account, sequence): (AccountId, SequenceNumber), digest: Digest, reason: LeftOutReason) {
@@ -319,11 +320,14 @@ impl Rebuild<'_> {
         let upheld = said.upheld_in().map(|(digest, _)| digest);
         let executed_by = |digest: &Digest| self.facts.executed_by.get(digest).copied().unwrap_or_default();
         let taken = self.candidates.get_mut(&slot).and_then(|known| {
-            let rank = |digest: &&Digest| (executed_by(digest), upheld == Some(**digest), Reverse(**digest));
-            let first = holds.or_else(|| known.keys().max_by_key(rank).copied());
+            // Keys of a committee that was replaced long ago may be out.
+            let rank = |(digest, (epoch, _)): &(&Digest, &(Epoch, TransferOrder))| {
+                (executed_by(digest), upheld == Some(**digest), *epoch, Reverse(**digest))
+            };
+            let first = holds.or_else(|| known.iter().max_by_key(rank).map(|(digest, _)| *digest));
             known.remove_entry(&first?)
         });
-        let Some((digest, order)) = taken else {
+        let Some((digest, (_, order))) = taken else {
             let paid = self.paid(slot)?.map(Taken::Paid);
             holds.into_iter().for_each(|holds| self.reject(slot, LeftOutReason::Overruled(holds)));
             return Ok(paid);
@@ -343,7 +347,7 @@ impl Rebuild<'_> {
         slot @ (account, sequence): (AccountId, SequenceNumber),
     ) -> Result<Option<Redemption>, RecoveryError> {
         let Some(digest) = self.owed(&self.said(slot)) else { return Ok(None) };
-        let certified = self.candidates.get(&slot).and_then(|known| match &known.get(&digest)?.transfer {
+        let certified = self.candidates.get(&slot).and_then(|known| match &known.get(&digest)?.1.transfer {
             Transfer::Redemption(redemption) => Some(redemption),
             Transfer::Payment(_) | Transfer::Payout(_) => None,
         });

@@ -303,6 +303,26 @@ fn of_two_orders_that_stolen_keys_certified_the_one_counts_that_more_members_exe
     assert_eq!(balance(&state(&recovered), 2), None);
 }
 
+/// No folder that is left has executed either. The keys of the first committee are out long after it was replaced.
+#[test]
+fn keys_of_a_committee_that_was_replaced_take_back_nothing_that_a_later_one_certified() {
+    let orders = [pays(0, 1, 10, 0), pays(0, 2, 90, 0)];
+    let events = || vec![installed(2, 1, 1), installed(3, 2, 0)];
+    for (settled, stolen) in [(0, 1), (1, 0)] {
+        let (settled, stolen) = (&orders[settled], &orders[stolen]);
+        let later = pays(0, 1, 5, 1);
+        let mut certificates =
+            vec![certified(1, settled), certified(1, &later), certified(0, stolen), certified(0, settled)];
+        for _ in 0..2 {
+            let recovered = recover_with(events(), certificates.clone(), &BTreeMap::new()).unwrap();
+            assert!([settled, &later].iter().all(|order| recovered.segment.entries.contains(order)));
+            assert_eq!(left_out(&recovered), [(id(0), 0, LeftOutReason::Rival(digest(settled)))]);
+            state(&recovered);
+            certificates.reverse();
+        }
+    }
+}
+
 #[test]
 fn a_recovery_ends_certificates_of_all_epochs_before_it_whichever_keys_were_out() {
     // Keys of epoch 1 were out; the next recovery does not count what epoch 0 certified, either.
