@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientOptions};
-use fastpay_core::{Certificate, EpochEnd, JournalPosition};
+use fastpay_core::{
+    Certificate, EpochEnd, JournalPosition, SequenceNumber, TransactionIndex, UnlockEvent, UnlockEventKind,
+};
 use fastpay_node::authority::network::NetworkLimits;
 use fastpay_node::authority::peer_book::PeerReader;
 use fastpay_node::authority::peer_sync::{Attesters, OwnShards, PeerSync, PeerSyncTimes};
-use fastpay_node::authority::shard::{ChainTime, ShardLimits};
+use fastpay_node::authority::shard::{ChainTime, Command, OrderStep, ShardLimits, UnlockKnowledge};
 use fastpay_program::Clock;
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::network::Served;
@@ -257,6 +259,48 @@ async fn an_account_that_waits_for_the_contract_or_for_a_certificate_is_asked_ab
     peer.play(Role::Honest);
     let _running = synchronize(&late, vec![clients(&fakes)[1].clone()], folder.path());
     until_all_paid(&late).await;
+}
+
+/// Its owner asks the contract to unlock a number, and shows the certificate to one authority alone. No relayer takes
+/// part, contact is never lost, and no log is read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_of_a_disputed_number_is_fetched_from_whoever_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let late = Shards::start(folder.path(), 1, ShardLimits::default());
+    let fakes = FakeCommittee::start().await;
+    let payments = payments(&fakes.committee);
+    fakes.authorities[1].confirm(&payments[1]);
+    let _running = synchronize(&late, vec![clients(&fakes)[2].clone(), clients(&fakes)[1].clone()], folder.path());
+    eventually_async("contact with the peer", || async { next_of(&late, &payers()[1]).await == 1 }).await;
+
+    let [alice, bob] = [payers()[0].id(), payers()[2].id()];
+    let handle = late.handle_of(&alice);
+    for (place, account) in [(0, alice), (1, bob)] {
+        let (after, index) = (TransactionIndex(place), TransactionIndex(place + 1));
+        let kind = UnlockEventKind::Requested(u64::MAX);
+        let event = UnlockEvent { after, index, account, sequence: SequenceNumber(0), kind };
+        let (reply, applied) = oneshot::channel();
+        handle.try_send(Command::Synchronize(vec![OrderStep::Unlock(event)], reply)).unwrap();
+        assert_eq!(applied.await.unwrap(), index);
+    }
+    let asked = fakes.authorities[1].certificates_asked();
+    fakes.authorities[1].confirm(&payments[0]);
+    let knows = async |account| {
+        let (reply, ledger) = oneshot::channel();
+        handle.try_send(Command::ReadLedger(reply)).unwrap();
+        ledger.await.unwrap().unlocks.get(account, SequenceNumber(0)).is_some_and(|unlock| unlock.seen.is_some())
+    };
+    eventually_async("the certificate is kept", || knows(alice)).await;
+    let (reply, may_vote) = oneshot::channel();
+    let vote = Command::VoteUnlock { account: alice, sequence: SequenceNumber(0), unanimous: false, reply };
+    handle.try_send(vote).unwrap();
+    let attested = may_vote.await.unwrap();
+    assert!(matches!(attested, Ok(UnlockKnowledge::Seen(kept)) if *kept == payments[0]));
+    // Nobody has one of the other number: it is asked for again and again.
+    let before = fakes.authorities[1].certificates_asked();
+    assert!(before > asked);
+    eventually_async("the peer is asked again", || async { fakes.authorities[1].certificates_asked() > before }).await;
+    assert!(!knows(bob).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

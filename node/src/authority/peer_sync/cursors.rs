@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::missing::Heads;
 
-/// The maximum number of accounts of one peer that wait to be asked about again.
+/// The maximum number of accounts of one peer that wait to be asked about again, and of those that it is being asked about.
 const LATER_MAX: usize = 1_000;
 /// The minimum time between two writes of the file. Each costs two syncs, and a peer chooses the size of its pages.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
@@ -59,7 +59,12 @@ impl Cursors {
         let fits = |stored: &Stored| {
             stored.own.len() == own.len() && stored.own.iter().zip(own).all(|(then, now)| *then <= now.0)
         };
-        let stored = stored.filter(fits).unwrap_or_default();
+        let mut stored = stored.filter(fits).unwrap_or_default();
+        // An earlier release kept more.
+        for Peer { later, asked, .. } in stored.peers.values_mut() {
+            later.truncate(LATER_MAX);
+            asked.truncate(LATER_MAX);
+        }
         Self { file, state: Mutex::new(State { stored, unwritten_since: None }) }
     }
 
@@ -100,21 +105,24 @@ impl Cursors {
         }
     }
 
-    /// The accounts that the peer must be asked about again, which wait until [`Cursors::answered`]: whoever asks may be
+    /// Accounts that the peer must be asked about again, which wait until [`Cursors::answered`]: whoever asks may be
     /// stopped before.
     pub(super) fn ask_later(&self, peer: AuthorityName) -> Heads {
         let mut state = self.state();
         let Some(Peer { later, asked, .. }) = state.stored.peers.get_mut(&peer.to_string()) else {
             return Heads::new();
         };
-        asked.append(later);
+        let room = LATER_MAX.saturating_sub(asked.len()).min(later.len());
+        asked.extend(later.drain(..room));
         asked.clone()
     }
 
-    /// The peer has answered about those accounts. Those that must wait again were added meanwhile.
-    pub(super) fn answered(&self, peer: AuthorityName) {
+    /// The peer has answered about those accounts. It must be asked again about some of them.
+    pub(super) fn answered(&self, peer: AuthorityName, again: Heads) {
         let mut state = self.state();
-        state.stored.peers.get_mut(&peer.to_string()).into_iter().for_each(|peer| peer.asked.clear());
+        if let Some(peer) = state.stored.peers.get_mut(&peer.to_string()) {
+            peer.asked = again;
+        }
     }
 
     /// Adds accounts that the peer must be asked about again. They are written together with the cursor that moves past
@@ -173,10 +181,9 @@ mod tests {
         again.flush();
         let again = Cursors::open(file.clone(), &ends(11));
         assert_eq!(again.ask_later(PEER), later);
-        assert!(again.add_later(PEER, later.clone()));
-        again.answered(PEER);
+        again.answered(PEER, later.clone());
         assert_eq!(again.ask_later(PEER), later);
-        again.answered(PEER);
+        again.answered(PEER, Heads::new());
         assert_eq!(again.ask_later(PEER), vec![]);
         assert_eq!(Cursors::open(file.clone(), &ends(9)).get(PEER, 1), JournalPosition(0), "an older copy");
         std::fs::write(&file, "{}").unwrap();
@@ -191,5 +198,12 @@ mod tests {
         assert!(!cursors.add_later(PEER, heads(2)));
         assert!(cursors.add_later(PEER, heads(1)));
         assert_eq!(cursors.ask_later(PEER).len(), LATER_MAX);
+        // The peer answers nothing about them, and lists others.
+        assert!(cursors.add_later(PEER, heads(LATER_MAX)));
+        assert_eq!(cursors.ask_later(PEER).len(), LATER_MAX);
+        assert!(!cursors.add_later(PEER, heads(1)));
+        cursors.answered(PEER, heads(1));
+        assert_eq!(cursors.ask_later(PEER).len(), LATER_MAX);
+        assert!(cursors.add_later(PEER, heads(1)));
     }
 }

@@ -31,10 +31,14 @@ pub(super) type Heads = Vec<(AccountId, SequenceNumber)>;
 pub(super) fn heads(names: &[TransferName]) -> Heads {
     let mut heads = BTreeMap::new();
     for (account, sequence) in names {
-        let after = SequenceNumber(sequence.0.saturating_add(1));
+        let after = after(*sequence);
         heads.entry(*account).and_modify(|head: &mut SequenceNumber| *head = after.max(*head)).or_insert(after);
     }
     heads.into_iter().collect()
+}
+
+fn after(sequence: SequenceNumber) -> SequenceNumber {
+    SequenceNumber(sequence.0.saturating_add(1))
 }
 
 /// The shards of this authority.
@@ -92,6 +96,27 @@ impl OwnShards {
     pub(super) fn shard_of(&self, account: AccountId) -> Result<&(ShardHandle, HistoryReader), PeerFailure> {
         let shard = layout_of(&self.shards).shard_of(&account);
         self.shards.get(shard.0 as usize).ok_or_else(|| PeerFailure::NotNow("it has no shard".into()))
+    }
+
+    /// The numbers that somebody asked the contract to unlock and that are the next one of their account here, without a
+    /// certificate or a decision, each with the number after it.
+    pub(super) async fn disputed(&self) -> Result<Heads, PeerFailure> {
+        let not_now = |error: &dyn std::fmt::Display| PeerFailure::NotNow(error.to_string());
+        let mut disputed = Heads::new();
+        for (handle, _) in self.shards.iter() {
+            let answer = ask(handle, Command::ReadLedger).map_err(|error| not_now(&error))?;
+            let ledger = answer.await.map_err(|error| not_now(&error))?;
+            let open = ledger.unlocks.iter().filter(|(.., unlock)| {
+                unlock.is_frozen() && unlock.outcome.is_none() && unlock.spent.is_none() && unlock.seen.is_none()
+            });
+            let heads: Heads = open.map(|(account, sequence, _)| (account, after(sequence))).collect();
+            for some in heads.chunks(PAGE_ENTRIES_MAX as usize) {
+                let gaps = self.gaps(some).await?;
+                let next = gaps.into_iter().filter(|gap| after(gap.from) == gap.to);
+                disputed.extend(next.map(|gap| (gap.account, gap.to)));
+            }
+        }
+        Ok(disputed)
     }
 
     /// Those of these heads below which certificates are missing here, and the number of these certificates.

@@ -25,6 +25,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, ShardClient};
 use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
 use fastpay_program::{Clock, until_stopped};
+use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -34,6 +35,7 @@ use crate::authority::peer_book::{PeerBook, PeerReader};
 pub use attesting::Attesters;
 use claims::Claims;
 use cursors::Cursors;
+use missing::Heads;
 pub use missing::OwnShards;
 
 /// Bounds on the waits of peer synchronization.
@@ -231,7 +233,10 @@ impl PeerSync {
                 self.cursors.flush();
                 return Ok(());
             }
-            let brought = self.bring(peer, missing::heads(&page.names)).await?;
+            let (brought, later) = self.bring(peer, missing::heads(&page.names)).await?;
+            if !self.cursors.add_later(peer.name(), later) {
+                return Err(PeerFailure::Unproven);
+            }
             cursor = page.next;
             self.cursors.set(peer.name(), shard, cursor, self.own.journal_ends());
             if brought == 0 {
@@ -241,12 +246,17 @@ impl PeerSync {
     }
 
     /// Asks again about the accounts that had to wait: the contract had not decided about a number, or the peer did not
-    /// return a certificate that it listed.
+    /// return a certificate that it listed. Asks for the certificates of disputed numbers, too: if nobody shows this
+    /// authority one, it votes to void the number once the window has ended. So it does not depend on a relayer.
     async fn ask_again(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
         let later = self.cursors.ask_later(peer.name());
         if !later.is_empty() {
-            self.bring(peer, later).await?;
-            self.cursors.answered(peer.name());
+            let (_, later) = self.bring(peer, later).await?;
+            self.cursors.answered(peer.name(), later);
+        }
+        let disputed = self.own.disputed().await?;
+        for some in disputed.chunks(PAGE_ENTRIES_MAX as usize) {
+            self.bring(peer, some.to_vec()).await?;
         }
         Ok(())
     }
@@ -270,15 +280,13 @@ impl PeerSync {
         }
     }
 
-    /// Fetches and confirms the certificates below these heads that are missing here. Returns how many were confirmed.
-    async fn bring(&self, peer: &AuthorityClient, heads: missing::Heads) -> Result<u64, PeerFailure> {
+    /// Fetches and confirms the certificates below these heads that are missing here. Returns how many were confirmed, and
+    /// the heads to ask about later.
+    async fn bring(&self, peer: &AuthorityClient, heads: Heads) -> Result<(u64, Heads), PeerFailure> {
         let brought = missing::bring(&self.own, &self.claims, peer, heads);
         let (confirmed, later) =
             timeout(self.times.page, brought).await.map_err(|_| PeerFailure::Slow(self.times.page))??;
         self.metrics.certificates.inc_by(confirmed);
-        if !self.cursors.add_later(peer.name(), later) {
-            return Err(PeerFailure::Unproven);
-        }
-        Ok(confirmed)
+        Ok((confirmed, later))
     }
 }
