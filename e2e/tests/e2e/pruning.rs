@@ -32,6 +32,8 @@ const MEMBERS: usize = 6;
 /// The member that is away for the month.
 const LATE: usize = MEMBERS - 1;
 const PRESENT: Range<usize> = 0..LATE;
+/// The place of an observer, behind the members.
+const OBSERVER: usize = MEMBERS;
 /// One that loses its disk.
 const LOST: usize = 1;
 /// One that is rebased to another number of shards.
@@ -149,32 +151,18 @@ pub async fn agree(all: &[&Authority], accounts: &[AccountId]) -> Result<(), Str
     Ok(())
 }
 
-/// Starts an observer with an empty folder, kills it while it begins at a checkpoint, and starts it again.
-async fn observe(network: &mut Network) -> Authority {
+/// Sets up an observer with an empty folder, as the last authority, and starts it.
+fn observe(network: &mut Network) {
     network.add(2).unwrap();
     let observer = network.authorities.last().unwrap();
     observer.set_observer().unwrap();
     observer.set_endpoints(&network.endpoints_file()).unwrap();
     observer.set_archive_with(EVERY_SECONDS, AT_ONCE).unwrap();
-    network.authority(MEMBERS).unwrap().start().unwrap();
-    let observer = kill_at(network, MEMBERS..MEMBERS + 1, "an observer begins", rebases).await;
-    revive(network, observer).await;
-    network.authorities.pop().unwrap()
+    network.authority(OBSERVER).unwrap().start().unwrap();
 }
 
-/// The late member comes back, and is killed while it skips to a newer checkpoint, and while it begins there.
-async fn come_back(network: &mut Network) {
-    network.authority(LATE).unwrap().start().unwrap();
-    let skips: IsSo = |late| names(&late.archive()).iter().any(|name| name.ends_with(".skipped.json"));
-    kill_at(network, LATE..MEMBERS, "the late member skips", skips).await;
-    network.authority(LATE).unwrap().start().unwrap();
-    kill_at(network, LATE..MEMBERS, "the late member begins at a checkpoint", rebases).await;
-    revive(network, LATE).await;
-    pruned(network, LATE).await;
-}
-
-/// A member whose disk is lost begins from an empty folder, and takes from the committee what all have pruned.
-async fn begin_anew(network: &mut Network, member: usize) {
+/// Lets a member whose disk is lost begin from an empty folder: it takes from the committee what all have pruned.
+fn begin_anew(network: &mut Network, member: usize) {
     network.authority(member).unwrap().kill();
     let (place, authority) = (network.place(), &network.authorities[member]);
     std::fs::remove_dir_all(authority.data()).unwrap();
@@ -186,8 +174,42 @@ async fn begin_anew(network: &mut Network, member: usize) {
     init.arg(place.path("again.toml")).arg("--keys").arg(authority.keys_folder()).arg("--data").arg(authority.data());
     init.args(["--rpc-url", rpc_url, "--chain-id", &chain_id.to_string(), "--contract", &contract.to_string()]);
     run(&mut init).unwrap().success().unwrap();
-    revive(network, member).await;
-    pruned(network, member).await;
+    network.authority(member).unwrap().start().unwrap();
+}
+
+/// The late member comes back, an observer begins, and a member without its disk: all at once, and two of them are killed
+/// meanwhile. Those that are there are a quorum.
+async fn begin_at_a_checkpoint(network: &mut Network) {
+    network.authority(LATE).unwrap().start().unwrap();
+    observe(network);
+    begin_anew(network, LOST);
+    let skips: IsSo = |late| names(&late.archive()).iter().any(|name| name.ends_with(".skipped.json"));
+    let mut to_come = vec![
+        (LATE, "the late member skips", skips),
+        (LATE, "the late member begins at a checkpoint", rebases),
+        (OBSERVER, "an observer begins", rebases),
+    ];
+    let killed = within(PATIENCE, "they do not begin", async {
+        while !to_come.is_empty() {
+            // Of each authority one after the other.
+            let is_first = |at: usize| to_come[..at].iter().all(|(other, ..)| *other != to_come[at].0);
+            let is_so = |at: &usize| is_first(*at) && to_come[*at].2(&network.authorities[to_come[*at].0]);
+            match (0..to_come.len()).find(is_so) {
+                None => tokio::time::sleep(GLANCE).await,
+                Some(at) => {
+                    let (victim, what, _) = to_come.remove(at);
+                    network.authority(victim).unwrap().kill();
+                    println!("killed {}: {what}", network.authorities[victim].name());
+                    network.authority(victim).unwrap().start().unwrap();
+                }
+            }
+        }
+    });
+    killed.await.unwrap();
+    for number in [LATE, OBSERVER, LOST] {
+        network.authority(number).unwrap().wait_ready().await.unwrap();
+        pruned(network, number).await;
+    }
 }
 
 /// Rebases a member to one shard, and kills that once.
@@ -277,12 +299,11 @@ async fn a_month_of_history_is_pruned_under_load() {
     let passed_s = network.chain().unwrap().time_s().await.unwrap() - begun_s;
     assert!(passed_s >= 4 * WEEK_S, "{passed_s} s by the chain's clock");
 
-    come_back(&mut network).await;
-    let observer = observe(&mut network).await;
-    // The endpoints file lists it now. A wallet asks members alone.
+    begin_at_a_checkpoint(&mut network).await;
+    // The endpoints file lists the observer now. A wallet asks members alone.
     let balance = alice.fastpay(["balance"]).await.unwrap();
     assert_eq!((&balance["balances"][0]["amount"], &balance["nextSequence"]), (&json!("4"), &json!(1)), "{balance}");
-    begin_anew(&mut network, LOST).await;
+    let observer = network.authorities.pop().unwrap();
     let settled = payers.settled();
     wait_for(PATIENCE, async || if payers.settled() > settled { Ok(()) } else { Err("nobody pays".to_owned()) })
         .await
