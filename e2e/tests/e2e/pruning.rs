@@ -23,7 +23,7 @@ use crate::archive_reads::{read_through_archives, shows_the_same};
 use crate::scene::{build, layout};
 use crate::storm::{give, keep_paying, wait_until_relayed};
 
-const PAYERS: u8 = 6;
+const PAYERS: u8 = 3;
 /// As often as nodes may be configured to make them. No core is idle here.
 const EVERY_SECONDS: u64 = 10;
 const AT_ONCE: &str = "idle = false";
