@@ -48,6 +48,8 @@ pub struct Authority {
     inside: Option<Arc<Namespace>>,
     /// The program to run instead of this workspace's, if any.
     node: Option<&'static Path>,
+    /// Environment variables of the process.
+    variables: Vec<(String, String)>,
 }
 
 impl Authority {
@@ -61,8 +63,9 @@ impl Authority {
         let member = keygen(node_program(node)?, &keys)?;
         let config = place.path(&name).join("authority.toml");
         let log = place.log(&name);
-        let (host, inside) = ("127.0.0.1".to_owned(), None);
-        Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None, host, inside, node })
+        let (host, inside, variables) = ("127.0.0.1".to_owned(), None, Vec::new());
+        let (endpoints, program, core) = (None, None, None);
+        Ok(Self { name, member, config, keys, log, endpoints, program, core, host, inside, node, variables })
     }
 
     /// Makes the authority run in a namespace and listen on its address there, from [`Authority::init`] on.
@@ -172,10 +175,34 @@ impl Authority {
     /// # Errors
     /// If the configuration cannot be written.
     pub fn set_archive(&self, every_seconds: u64) -> Result<(), Failure> {
+        self.set_archive_with(every_seconds, "")
+    }
+
+    /// The same with more settings of the archive, as lines of TOML.
+    ///
+    /// # Errors
+    /// If the configuration cannot be written.
+    pub fn set_archive_with(&self, every_seconds: u64, lines: &str) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
-        let archive = format!("[archive]\nfolder = \"archive\"\nevery_seconds = {every_seconds}\n");
+        let archive = format!("[archive]\nfolder = \"archive\"\nevery_seconds = {every_seconds}\n{lines}\n");
         std::fs::write(&self.config, format!("{text}\n{archive}")).map_err(io)
+    }
+
+    /// Sets an environment variable of the process, from the next start on.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Configures fewer shards, on the first ports of before, from the next start on.
+    pub(crate) fn set_shards(&mut self, shards: u16) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        let mut table: toml::Table = text.parse().map_err(Failure::wrong)?;
+        table.insert("shards".into(), i64::from(shards).into());
+        std::fs::write(&self.config, table.to_string()).map_err(io)?;
+        self.endpoints.iter_mut().for_each(|endpoints| endpoints.shards.truncate(shards.into()));
+        Ok(())
     }
 
     /// The path of the archive.
@@ -221,6 +248,16 @@ impl Authority {
     /// If the command cannot be started.
     pub fn operate(&self, command: &str) -> Result<Finished, Failure> {
         run(Command::new(node_program(self.node)?).arg(command).arg("--config").arg(&self.config))
+    }
+
+    /// Starts a command of `fastpay-node` with these arguments and the configuration, without waiting for it.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start_operating(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Program, Failure> {
+        let mut command = Command::new(node_program(self.node)?);
+        command.args(arguments).arg("--config").arg(&self.config);
+        Program::start(&format!("{}'s operator", self.name), &mut command, &self.log)
     }
 
     /// Runs a command of `fastpay-node` with these arguments and the configuration.
@@ -329,6 +366,21 @@ impl Authority {
         AuthorityClient::new(self.endpoints()?, ClientOptions::default()).map_err(Failure::wrong)
     }
 
+    /// The value of one of the running node's metrics, without its labels' values: the sum over them.
+    ///
+    /// # Errors
+    /// If the node does not answer, or has no such metric.
+    pub async fn metric(&self, name: &str) -> Result<f64, Failure> {
+        let http = self.endpoints()?.http.clone().unwrap_or_default();
+        let (_, text) = http_get(&http, "/metrics").await.map_err(Failure::Wrong)?;
+        let values: Vec<f64> = text
+            .lines()
+            .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])))
+            .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
+            .collect();
+        if values.is_empty() { Err(Failure::Wrong(format!("no metric {name}"))) } else { Ok(values.iter().sum()) }
+    }
+
     /// The authority's secret keys, for tests that play a Byzantine authority and for the bench.
     ///
     /// # Errors
@@ -349,7 +401,7 @@ impl Authority {
     /// If the program was not built.
     pub fn run_command(&self) -> Result<Command, Failure> {
         let mut command = self.node(|command| {
-            command.arg("run").arg("--config").arg(&self.config);
+            command.arg("run").arg("--config").arg(&self.config).envs(self.variables.iter().cloned());
         })?;
         if let Some(core) = self.core {
             let node = std::mem::replace(&mut command, Command::new("taskset"));

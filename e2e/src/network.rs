@@ -174,6 +174,16 @@ impl Network {
         write_endpoints(&self.place, &self.authorities, Vec::new())
     }
 
+    /// Configures fewer shards of an authority, whose journals its operator has rebased, and lists it so in the endpoints
+    /// file. Its process starts with them.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn set_shards(&mut self, number: usize, shards: u16) -> Result<(), Failure> {
+        self.authority(number)?.set_shards(shards)?;
+        write_endpoints(&self.place, &self.authorities, Vec::new())
+    }
+
     /// Starts all authorities, and waits until they are ready.
     ///
     /// # Errors

@@ -65,6 +65,23 @@ impl Network {
         if are_equal { Ok(first) } else { Err(Failure::Wrong(format!("{first} {again} {written}"))) }
     }
 
+    /// The report of somebody who has no authority: who knows the contract and an Ethereum node, and has a copy of an archive
+    /// and files of certificates.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn rebuilt_by_anybody(&self, archive: &Path, certificates: &[&Path]) -> Result<Value, Failure> {
+        let mut command = std::process::Command::new(crate::place::program("fastpay-node")?);
+        command.args(["recover", "--json", "--archive"]).arg(archive);
+        for path in certificates {
+            command.arg("--certificates").arg(path);
+        }
+        let (url, id) = (self.chain()?.url().to_owned(), crate::chain::CHAIN_ID.to_string());
+        command.args(["--rpc-url", &url, "--chain-id", &id, "--contract", &self.contract()?.to_string()]);
+        let said = crate::process::run(command.current_dir(self.place().folder()))?.success()?;
+        serde_json::from_str(&said.out).map_err(Failure::wrong)
+    }
+
     /// The contract adopts the checkpoint of this report, and four members begin from it and run.
     ///
     /// # Errors

@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use fastpay_ethereum::Finality;
+use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::config::{Config, ConfigError, Overrides};
+use fastpay_node::authority::deployment::Reader;
 use fastpay_node::operator::recover::Sources;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
@@ -85,7 +86,7 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        config: ConfigArguments,
+        deployment: DeploymentArguments,
     },
     /// Remove the journals that a rebase has replaced, once the node was started on the new ones
     Prune(ConfigArguments),
@@ -158,7 +159,7 @@ pub(super) enum ArchiveCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        config: ConfigArguments,
+        deployment: DeploymentArguments,
     },
 }
 
@@ -231,6 +232,49 @@ impl ConfigArguments {
     }
 }
 
+/// The deployment: an authority's, by its configuration, or any, by its contract.
+#[derive(Args)]
+pub(super) struct DeploymentArguments {
+    /// The address of the FastPay contract, instead of a configuration. Anybody can name it, with an Ethereum node
+    /// (--rpc-url) and its chain: no keys and no data folder are needed
+    #[arg(long, requires_all = ["rpc_urls", "chain_id"], conflicts_with = "config")]
+    contract: Option<fastpay_core::PrimaryAddress>,
+    /// The chain ID of the contract's chain (EIP-155)
+    #[arg(long, requires = "contract")]
+    chain_id: Option<u64>,
+    /// The block that counts as final: finalized, safe, or a number of confirmations
+    #[arg(long, requires = "contract", default_value = "finalized")]
+    finality: Finality,
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+/// What a deployment is read with.
+pub(super) enum Deployed {
+    Authority(Box<Config>),
+    Anybody(PrimaryConfig),
+}
+
+impl DeploymentArguments {
+    /// Reads the configuration, unless the contract is named.
+    pub(super) fn read(self) -> Result<Deployed, ConfigError> {
+        let Self { contract: Some(contract), chain_id: Some(chain_id), finality, config } = self else {
+            return Ok(Deployed::Authority(Box::new(self.config.read()?)));
+        };
+        let primary = PrimaryConfig::new(config.overrides.rpc_urls, chain_id, contract);
+        Ok(Deployed::Anybody(PrimaryConfig { finality, ..primary }))
+    }
+}
+
+impl<'a> From<&'a Deployed> for Reader<'a> {
+    fn from(deployed: &'a Deployed) -> Self {
+        match deployed {
+            Deployed::Authority(config) => Self::Authority(config),
+            Deployed::Anybody(primary) => Self::Anybody(primary),
+        }
+    }
+}
+
 #[derive(Args)]
 pub(super) struct InitArguments {
     /// The configuration file to write, which must not exist
@@ -272,4 +316,41 @@ pub(super) struct InitArguments {
     /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
     #[arg(long)]
     pub(super) passphrase_file: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a command line names its deployment.
+    fn read(line: &str) -> Result<DeploymentArguments, clap::Error> {
+        match Arguments::try_parse_from(["fastpay-node"].into_iter().chain(line.split(' ')))?.command {
+            Command::Recover { deployment, .. } | Command::Archive(ArchiveCommand::Verify { deployment, .. }) => {
+                Ok(deployment)
+            }
+            _ => panic!("{line} reads no deployment"),
+        }
+    }
+
+    #[test]
+    fn a_deployment_is_named_by_a_configuration_or_by_all_that_finds_its_contract() {
+        const CONTRACT: &str = "--contract 0x5fbdb2315678afecb367f032d93f642f64180aa3";
+        for command in ["recover --archive archive", "archive verify archive"] {
+            let whole = format!("{command} {CONTRACT} --chain-id 5 --rpc-url http://localhost:8545 --finality safe");
+            let read_all = |line: &str| read(line).map(DeploymentArguments::read);
+            let Ok(Ok(Deployed::Anybody(primary))) = read_all(&whole) else { panic!("{whole}") };
+            assert_eq!((primary.chain_id, primary.finality, primary.rpc_urls.len()), (5, Finality::Safe, 1));
+            let missing = read_all(&format!("{command} --config nowhere.toml"));
+            assert!(matches!(missing, Ok(Err(ConfigError::Unreadable { .. }))));
+            for lacking in [
+                format!("{command} {CONTRACT} --rpc-url http://localhost:8545"),
+                format!("{command} {CONTRACT} --chain-id 5"),
+                format!("{command} --chain-id 5 --rpc-url http://localhost:8545"),
+                format!("{command} --finality safe"),
+                format!("{whole} --config authority.toml"),
+            ] {
+                assert!(read(&lacking).is_err(), "{lacking}");
+            }
+        }
+    }
 }

@@ -70,9 +70,9 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         }
         Command::Committee(CommitteeCommand::Change(command)) => committee::change(command),
         Command::Committee(CommitteeCommand::Sign(command)) => committee::sign(command),
-        Command::Archive(ArchiveCommand::Verify { archive, json, config }) => {
-            let config = config.read()?;
-            let report = runtime()?.block_on(certification::verify(&config, &archive, &mut tell))?;
+        Command::Archive(ArchiveCommand::Verify { archive, json, deployment }) => {
+            let deployed = deployment.read()?;
+            let report = runtime()?.block_on(certification::verify(&deployed, &archive, &mut tell))?;
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
         }
         Command::Rebase { archive, shards, config } => {
@@ -87,10 +87,10 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             complain("start the node; once it is ready, `fastpay-node prune` removes the journals of before");
             Ok(answer(document(&rebased))?)
         }
-        Command::Recover { sources, out, json, config } => {
-            let config = config.read()?;
+        Command::Recover { sources, out, json, deployment } => {
+            let deployed = deployment.read()?;
             let candidate =
-                runtime()?.block_on(recover::recover(&config, &sources.into(), Clock::system(), &mut tell))?;
+                runtime()?.block_on(recover::recover(&deployed, &sources.into(), Clock::system(), &mut tell))?;
             if let Some(out) = out {
                 candidate.write(&out)?;
             }

@@ -1,15 +1,22 @@
-//! A full disk: one authority has a small file system of its own, in a mount namespace.
+//! A full disk: one authority has small file systems of its own, in a mount namespace.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
-use fastpay_core::{Amount, Asset, Certificate, Epoch, GenesisBalance, SequenceNumber, TransferOrder, Vote};
-use fastpay_e2e::{Cell, Namespace, Network, Own, Payers, Place, wait_for};
+use fastpay_core::{
+    AccountKey, Amount, Asset, Balance, Certificate, Epoch, GenesisBalance, Memo, SequenceNumber, TransferOrder, Vote,
+};
+use fastpay_e2e::{Authority, Cell, Namespace, Network, Own, PATIENCE, Payers, Place, wait_for, within};
 use fastpay_rpc::Refusal;
+use fastpay_wallet::Intent;
+use tokio::task::JoinSet;
 
 use crate::crashes::assert_all_paid;
-use crate::scene::{START, build, key, layout, payment, skip};
+use crate::pruning::{agree, certified, held};
+use crate::scene::{START, balance, build, key, layout, payment, skip};
 
 const PAYERS: u8 = 6;
 const EACH: usize = 20;
@@ -105,5 +112,180 @@ async fn an_authority_with_a_full_disk_answers_nothing_more_and_loses_no_answer(
     payers.bring_all_up_to_date(&accounts).await.unwrap();
     assert_all_paid(&network, &payers, EACH).await;
     // Stop the processes before their file system is removed.
+    network.authority(0).unwrap().kill();
+}
+
+/// The reserve. Twice as much is when a node looks for what it can free, and five quarters when it does so at any price.
+const RESERVE: u64 = 32 << 20;
+/// The journals are at least so long when the disk is full: so much can be freed.
+const JOURNALS: u64 = 512 << 10;
+const EVERY_SECONDS: u64 = 10;
+const STORE: &str = "s3://archives/first";
+
+/// Pays one unit at a time to the next member, until it is stopped.
+async fn keep_paying(payers: Payers, member: usize, stop: Arc<AtomicBool>) {
+    let accounts = payers.accounts();
+    let recipient = accounts[(member + 1) % accounts.len()];
+    while !stop.load(Ordering::Relaxed) {
+        let intent = Intent::Pay { recipient, asset: Asset::ETHER, amount: Amount(1), memo: Memo::ZERO };
+        payers.send(member, intent).await.unwrap();
+    }
+}
+
+/// Leaves about so many bytes free in a folder with a file system of its own.
+fn leave_free(namespace: &Namespace, folder: &Path, bytes: u64) {
+    let (folder, kibibytes) = (folder.display(), bytes >> 10);
+    let fill = format!(
+        "rm -f {folder}/filler && free=$(df --output=avail -k {folder} | tail -1) && \
+         dd if=/dev/zero of={folder}/filler bs=1k count=$((free - {kibibytes})) 2>/dev/null"
+    );
+    namespace.shell(&fill).unwrap();
+}
+
+async fn metric_is(authority: &Authority, name: &str, is_so: impl Fn(f64) -> bool) {
+    wait_for(PATIENCE, async || match authority.metric(name).await.map_err(|error| error.to_string())? {
+        value if is_so(value) => Ok(()),
+        value => Err(format!("{name} is {value}")),
+    })
+    .await
+    .unwrap();
+}
+
+/// Waits until an authority has ended its journals at a newer checkpoint than this. They are shorter than one file, so
+/// the checkpoint looks newer than that, as it is where most files are older.
+async fn until_pruned_above(authority: &Authority, (namespace, archive): (&Namespace, &Path), number: f64) {
+    let newer = format!("touch -c -d '+1 hour' {}/*.state", archive.display());
+    wait_for(PATIENCE, async || {
+        // There may be none yet.
+        let _ = namespace.shell(&newer);
+        match authority.metric("fastpay_pruned_checkpoint_number").await.map_err(|error| error.to_string())? {
+            pruned if pruned > number => Ok(()),
+            pruned => Err(format!("its journals begin at {pruned}")),
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// Asks the first authority for votes, each time with the order of another owner, until an answer is as it should be.
+async fn until_answered(
+    network: &Network,
+    owners: &mut impl Iterator<Item = AccountKey>,
+    is_so: impl Fn(&Result<(), ClientError>) -> bool,
+) {
+    let (client, domain) = (network.authorities[0].client().unwrap(), *network.domain());
+    wait_for(PATIENCE, || {
+        let owner = owners.next().expect("the node looks at its disk each second");
+        let order = owner.order(&domain, payment(&owner, key(200).account(), 1, 0));
+        let (shard, is_so) = (client.shard_of(&owner.account()).clone(), &is_so);
+        async move {
+            let answer = shard.order(&order).await.map(drop);
+            if is_so(&answer) { Ok(()) } else { Err(format!("{answer:?}")) }
+        }
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_fills_up_frees_itself_and_where_it_cannot_it_goes_on_once_the_archive_has_room() {
+    let namespace = match Namespace::new(Own::Mounts) {
+        Ok(namespace) => Arc::new(namespace),
+        Err(error) => return skip("a full disk with an archive", &format!("users may not mount here: {error}")),
+    };
+    build();
+    let place = Place::temporary("disk-archive").unwrap();
+    let [data, archive] = ["data", "archive"].map(|name| place.path("authority-0").join(name));
+    for (folder, size) in [(&data, "96m"), (&archive, "16m")] {
+        let folder = folder.display();
+        namespace.shell(&format!("mkdir -p {folder} && mount -t tmpfs -o size={size} tmpfs {folder}")).unwrap();
+    }
+    let owners = || (PAYERS..200).map(key);
+    let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
+    let funded = accounts.iter().copied().chain(owners().map(|owner| owner.account()));
+    let balances = funded.map(|account| GenesisBalance { account, asset: Asset::ETHER, amount: Amount(START) });
+    let cell = Cell { host: "127.0.0.1".into(), namespace: namespace.clone() };
+    let mut network = Network::prepare_apart(place, layout(), balances.collect(), vec![cell]).unwrap();
+    let nowhere = network.ports().next(1).unwrap();
+    for (number, authority) in network.authorities.iter().enumerate() {
+        authority.set_endpoints(&network.endpoints_file()).unwrap();
+        let store = if number == 0 { format!("store = \"{STORE}\"") } else { String::new() };
+        authority.set_archive_with(EVERY_SECONDS, &format!("idle = false\n{store}")).unwrap();
+    }
+    let first = network.authority(0).unwrap();
+    first.set_limits(&format!("disk_reserve_bytes = {RESERVE}")).unwrap();
+    for (name, value) in [
+        ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{nowhere}").as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_REGION", "local"),
+        ("AWS_ACCESS_KEY_ID", "id"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+    ] {
+        first.set_variable(name, value);
+    }
+    leave_free(&namespace, &archive, 0);
+    network.start_authorities().await.unwrap();
+    let payers = Payers::new(&network, PAYERS).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut paying = JoinSet::new();
+    for member in 0..usize::from(PAYERS) {
+        paying.spawn(keep_paying(payers.clone(), member, stop.clone()));
+    }
+
+    // The archive's disk is full: the others certify without this member, whose journals grow up to the reserve.
+    let first = &network.authorities[0];
+    wait_for(PATIENCE, async || match certified(&network.authorities[1]) {
+        number if number >= 2 => Ok(()),
+        number => Err(format!("{number} checkpoints are certified")),
+    })
+    .await
+    .unwrap();
+    metric_is(first, "fastpay_certified_checkpoint_failures_total", |count| count > 0.0).await;
+    metric_is(first, "fastpay_journal_bytes", |bytes| bytes > JOURNALS as f64).await;
+    leave_free(&namespace, &data, RESERVE - JOURNALS / 8);
+    let mut trying = owners();
+    let is_low = |answer: &Result<(), ClientError>| matches!(answer, Err(ClientError::Refused(Refusal::DiskLow(_))));
+    until_answered(&network, &mut trying, is_low).await;
+    assert_eq!(first.metric("fastpay_certified_checkpoint_number").await.unwrap(), 0.0);
+    assert_eq!(first.metric("fastpay_pruned_checkpoint_number").await.unwrap(), 0.0);
+
+    // Room for the archive is enough: the journals end in the reserve, and that frees what lacked.
+    namespace.shell(&format!("rm {}/filler", archive.display())).unwrap();
+    until_pruned_above(first, (&namespace, &archive), 0.0).await;
+    until_answered(&network, &mut trying, Result::is_ok).await;
+
+    // Before the reserve is reached again, it ends them by itself.
+    let ended = first.metric("fastpay_pruned_checkpoint_number").await.unwrap();
+    leave_free(&namespace, &data, RESERVE / 2 * 3);
+    until_pruned_above(first, (&namespace, &archive), ended).await;
+    until_answered(&network, &mut trying, Result::is_ok).await;
+    assert_eq!(first.metric("fastpay_locks_refused_total").await.unwrap(), 0.0, "none since it started again");
+
+    // Its store never answered. The folder has kept everything meanwhile.
+    metric_is(first, "fastpay_archive_store_failures_total", |count| count > 0.0).await;
+    let held_back = namespace.shell(&format!("ls {}", archive.display())).unwrap();
+    let newest = first.metric("fastpay_certified_checkpoint_number").await.unwrap() as usize;
+    assert!(held_back.matches(".certificate.json").count() >= newest && newest >= 2, "{held_back}");
+    stop.store(true, Ordering::Relaxed);
+    within(PATIENCE, "they are still paying", paying.join_all()).await.unwrap();
+    let all: Vec<_> = network.authorities.iter().collect();
+    wait_for(PATIENCE, async || agree(&all, &accounts).await).await.unwrap();
+    let mut sum = Balance::ZERO;
+    for account in &accounts {
+        sum = sum.plus(held(first, *account).await.unwrap().0);
+    }
+    assert_eq!(sum, balance(START * u128::from(PAYERS)), "they pay one another");
+    let log = network.authority(0).unwrap().program().unwrap().log_text();
+    for said in [
+        "No space left on device",
+        "the disk is nearly full: no new order is voted for",
+        "VotingEnds",
+        "DiskLow",
+        &format!("the archive's store did not serve {STORE}"),
+        "Check that it can be reached and that the AWS_… credentials may",
+    ] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+    // Stop the processes before their file systems are removed.
     network.authority(0).unwrap().kill();
 }

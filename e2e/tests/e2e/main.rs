@@ -9,8 +9,9 @@
 //! | `restored` | a data folder that is an older copy, or mixes two copies |
 //! | `storm` | random kills of all programs, for a configurable time |
 //! | `chain_faults` | reorganizations below and above the final block; Ethereum nodes that lie, omit and lag |
-//! | `disk` | a full disk |
-//! | `pruning` | nodes that end their journals under load: one is killed at it, one was away, one begins anew |
+//! | `disk` | a full disk, without an archive and with one, whose disk is full, too |
+//! | `pruning` | a month is pruned under load, each step killed once; a late member, an observer, a lost disk, other shards |
+//! | `archive_reads` | what is pruned there, read over HTTP, by wallets, by the audit and by the SDK |
 //! | `partition` | network partitions and packet loss |
 //! | `peers` | garbage and silence |
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
@@ -29,6 +30,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod absent;
+mod archive_reads;
 mod chain_faults;
 mod crashes;
 mod disk;

@@ -102,15 +102,15 @@ impl Scene {
         certificate
     }
 
-    /// Publishes certificates of Alice's orders, as the run-book says.
-    async fn publish(&self, sequences: &[u64]) -> PathBuf {
+    /// Publishes certificates of Alice's orders in a file, as the run-book says.
+    async fn publish(&self, file: &str, sequences: &[u64]) -> PathBuf {
         let mut lines = String::new();
         for sequence in sequences {
             let name = format!("{}/{sequence}", self.accounts[0]);
             let shown = self.alice.fastpay(["show", &name, "--certificate"]).await.unwrap();
             lines += &format!("{}\n", shown["certificate"].as_str().unwrap());
         }
-        self.network.place().write("published", lines).unwrap()
+        self.network.place().write(file, lines).unwrap()
     }
 
     /// Alice's certificates as her wallet has them.
@@ -283,7 +283,8 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     let unsettled = scene.certify_and_leave(ETHER / 2, 4).await.into_certificate();
     let mut ended: Vec<_> = (0..4).map(|sequence| scene.certificate(sequence)).collect();
     ended.push(unsettled);
-    let published = scene.publish(&[2]).await;
+    let published = scene.publish("published", &[2]).await;
+    let own = scene.publish("own", &[0, 1]).await;
 
     let (journals, archived) = scene.lose("old-data").await;
     let sources = Sources { certificates: vec![published], journals: vec![journals] };
@@ -308,6 +309,14 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     let refused = ["committee", "adopt", "--checkpoint", &asked, "--out", out.to_str().unwrap()];
     let refused = scene.network.rebuild(0, &refused, &fewer).unwrap();
     assert!(!refused.status.success() && refused.err.contains("these sources lead to the checkpoint"), "{refused:?}");
+
+    // Somebody without an authority sees what is missing, while it can be added.
+    let copied = scene.network.place().path("copied-archive");
+    copy(&scene.archive(SURVIVOR), &copied);
+    let lacking = scene.network.rebuilt_by_anybody(&copied, &[&sources.certificates[0]]).unwrap();
+    assert_ne!(digest(&lacking), digest(&report), "{lacking}");
+    let whole = scene.network.rebuilt_by_anybody(&copied, &[&sources.certificates[0], &own]).unwrap();
+    assert_eq!((digest(&whole), &whole["paid"]), (digest(&report), &report["paid"]), "{whole}");
     scene.start_without_votes(1).await;
     scene.begin(1, &report, &sources).await;
     scene.all_have([40, 30, 0]).await;

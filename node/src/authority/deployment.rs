@@ -55,21 +55,51 @@ pub enum DeploymentError {
     Epochs(#[from] DepositsError),
 }
 
+/// Who reads a deployment.
+#[derive(Clone, Copy, Debug)]
+pub enum Reader<'a> {
+    /// An authority, with its configuration.
+    Authority(&'a Config),
+    /// Somebody who knows the contract and an Ethereum node: nothing else is needed, and no key.
+    Anybody(&'a PrimaryConfig),
+}
+
+impl<'a> From<&'a Config> for Reader<'a> {
+    fn from(config: &'a Config) -> Self {
+        Self::Authority(config)
+    }
+}
+
+impl<'a> From<&'a PrimaryConfig> for Reader<'a> {
+    fn from(primary: &'a PrimaryConfig) -> Self {
+        Self::Anybody(primary)
+    }
+}
+
 /// Loads the deployment with its committees. Waits until the contract's deployment is final.
 ///
 /// # Errors
 /// See [`DeploymentError`].
-pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
-    if let Some(path) = &config.genesis {
-        let wrong = |reason: String| DeploymentError::Genesis { path: path.clone(), reason };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let genesis: Genesis = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        genesis.committee()?;
-        return Ok(Deployment::StandAlone(genesis));
+pub async fn load(reader: impl Into<Reader<'_>>) -> Result<Deployment, DeploymentError> {
+    match reader.into() {
+        Reader::Anybody(primary) => read(primary.clone(), None).await,
+        Reader::Authority(Config { genesis: Some(path), .. }) => {
+            let wrong = |reason: String| DeploymentError::Genesis { path: path.clone(), reason };
+            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let genesis: Genesis = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+            genesis.committee()?;
+            Ok(Deployment::StandAlone(genesis))
+        }
+        Reader::Authority(config) => {
+            let primary = config.primary.clone().expect("a configuration has a Primary or a genesis");
+            read(primary, known_committees::read(&config.data)).await
+        }
     }
-    let primary = config.primary.clone().expect("a configuration has a Primary or a genesis");
+}
+
+/// Reads the committees from the contract, of which `known` were read before.
+async fn read(primary: PrimaryConfig, known: Option<Committees>) -> Result<Deployment, DeploymentError> {
     let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
-    let known = known_committees::read(&config.data);
     let committees = loop {
         match (reader.read_with_recovery(known.as_ref()).await, &known) {
             (Ok(committees), _) => break committees,

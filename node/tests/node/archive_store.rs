@@ -410,7 +410,7 @@ pub fn archive_settings(folder: &Path, store: Url) -> ArchiveSettings {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_in_a_bucket_is_verified_and_rebased_from_and_what_it_altered_is_named() {
-    let s3 = S3::start().await;
+    let mut s3 = S3::start().await;
     let mut scene = four_numbers().await;
     scene.stop().await;
     let member = &scene.members[0];
@@ -449,6 +449,18 @@ async fn an_archive_in_a_bucket_is_verified_and_rebased_from_and_what_it_altered
     fs::write(&object, whole).unwrap();
     let output = command(&["rebase", "--archive", &place]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"checkpoint\":4,"), "{output:?}");
+
+    let mut unreachable = ["archive verify", "rebase --archive"].map(|what| {
+        let words: Vec<_> = what.split(' ').chain([place.as_str()]).collect();
+        command(&words)
+    });
+    s3.go_away().await;
+    for command in &mut unreachable {
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(&format!("did not serve {place}: ")), "{said}");
+        assert!(said.contains("Check that it can be reached and that the AWS_… credentials may list"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

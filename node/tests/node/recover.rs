@@ -10,7 +10,7 @@ use fastpay_core::{
     Memo, PrimaryAddress, Redemption, SequenceNumber, Transfer, VerifiedContractVote,
 };
 use fastpay_ethereum::{Call, Finality, Payout, certified_redemption};
-use fastpay_node::authority::certification::CheckpointError;
+use fastpay_node::authority::certification::{CheckpointError, verify};
 use fastpay_node::authority::config::Config;
 use fastpay_node::operator::committee::{CommitteeError, adopt, sign as committee_sign};
 use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
@@ -175,8 +175,12 @@ async fn a_lost_committees_checkpoint_is_rebuilt_by_everybody_alike_and_adopted(
     assert_eq!(left_out, [(owner(1).id(), 1)], "{report}");
     assert!(report.to_string().contains("nothing that is known covers the order 1"), "{report}");
     assert_eq!(lost.held(&first, "first"), balances([70, 30, 15, 5]));
-    let again = lost.recover(&lost.config(), &lost.sources(&[late, published])).await.unwrap();
+    // So does somebody who knows the contract and an Ethereum node, and has neither keys nor a configuration.
+    let (outsider, sources_again) = (lost.chain.config(), lost.sources(&[late, published]));
+    let again = recover(&outsider, &sources_again, Clock::system(), &mut |_| ()).await.unwrap();
     assert_eq!(again.report, first.report);
+    let report = verify(&outsider, &sources.archive, &mut |_| ()).await.unwrap();
+    assert_eq!(report, verify(&lost.config(), &sources.archive, &mut |_| ()).await.unwrap());
 
     // A member of the old committee finds its journals.
     let complete = Sources { journals: vec![lost.config().data], certificates: Vec::new(), ..sources.clone() };

@@ -60,6 +60,8 @@ pub(super) struct Visit {
     pub(super) slots: BTreeMap<u64, Slot>,
     /// By number, what a checkpoint proves where authorities have pruned the certificate and none shows it.
     pub(super) archived: BTreeMap<u64, Archived>,
+    /// The authorities that have pruned a number.
+    pub(super) pruned_by: BTreeSet<usize>,
 }
 
 /// What a quorum did with a number, proven by a checkpoint.
@@ -120,7 +122,10 @@ pub(super) struct Books {
     voided: BTreeSet<(AccountId, SequenceNumber)>,
     proofs: BTreeMap<(AuthorityName, AccountId, SequenceNumber), Proof>,
     certificates: u64,
-    /// Since a recovery, lists of received payments are not complete at authorities, so their lengths say nothing.
+    /// The authorities whose journals begin at a checkpoint. What one had not executed of it is in its balances, and not in
+    /// its lists of received payments, so their lengths say nothing.
+    pruned_by: BTreeSet<usize>,
+    /// Since a recovery, so it is at all authorities.
     is_recovered: bool,
 }
 
@@ -134,6 +139,7 @@ impl Books {
             voided: BTreeSet::new(),
             proofs: BTreeMap::new(),
             certificates: 0,
+            pruned_by: BTreeSet::new(),
             is_recovered: false,
         }
     }
@@ -233,7 +239,8 @@ impl Books {
         visit: Visit,
         prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
     ) -> (Vec<AccountId>, bool) {
-        let Visit { account, states, slots, mut archived } = visit;
+        let Visit { account, states, slots, mut archived, mut pruned_by } = visit;
+        self.pruned_by.append(&mut pruned_by);
         let counted = self.counted(account);
         let mut new = Vec::new();
         for (number, slot) in slots {
@@ -423,7 +430,8 @@ impl Books {
             }
             for (index, (name, state)) in self.authorities.iter().zip(&book.states).enumerate() {
                 let Some(state) = state else { continue };
-                let misfits = book.misfits(index, state, self.is_recovered);
+                let has_whole_lists = !self.is_recovered && !self.pruned_by.contains(&index);
+                let misfits = book.misfits(index, state, has_whole_lists);
                 findings.extend(misfits.into_iter().map(|what| format!("authority {name}, account {account}: {what}")));
             }
         }
@@ -505,13 +513,13 @@ impl Book {
     }
 
     /// The contradictions in an authority's state of this account.
-    fn misfits(&self, index: usize, state: &AccountState, is_recovered: bool) -> Vec<String> {
+    fn misfits(&self, index: usize, state: &AccountState, has_whole_lists: bool) -> Vec<String> {
         let Some(view) = self.views.get(index) else { return Vec::new() };
         if state.next_sequence.0 != view.sent {
             let (next, sent) = (state.next_sequence, view.sent);
             return vec![format!("it reports next sequence number {next}, and certificates prove {sent}")];
         }
-        if state.received != view.received && !is_recovered {
+        if state.received != view.received && has_whole_lists {
             let (reported, made) = (state.received, view.received);
             return vec![format!("it reports {reported} received payments, and its certificates prove {made}")];
         }

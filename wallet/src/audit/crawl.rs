@@ -99,13 +99,14 @@ async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: Acc
         let numbers: Vec<u64> = slots.keys().copied().filter(|number| next > *number).collect();
         async move { read_certificates(&authority, account, &numbers).await }
     });
-    let mut pruned = BTreeSet::new();
+    let (mut pruned, mut pruned_by) = (BTreeSet::new(), BTreeSet::new());
     while let Some((name, answers)) = asked.answer().await {
         let Some(index) = index_of(name) else { continue };
         for (number, answer) in answers {
             let Some(slot) = slots.get_mut(&number) else { continue };
             if matches!(answer, Err(ClientError::Pruned(_))) {
                 pruned.insert(number);
+                pruned_by.insert(index);
             }
             if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
                 slot.insert(index, found);
@@ -114,7 +115,7 @@ async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: Acc
     }
     pruned.retain(|number| slots.get(number).is_none_or(|slot| !slot.values().any(Result::is_ok)));
     let archived = read_archived(&network, account, &pruned).await;
-    Visit { account, states, slots, archived }
+    Visit { account, states, slots, archived, pruned_by }
 }
 
 /// What archives prove of numbers whose certificates are pruned, or hidden.

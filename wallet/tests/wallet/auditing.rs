@@ -137,6 +137,18 @@ async fn what_all_authorities_have_pruned_is_proven_by_their_archives() {
 }
 
 #[tokio::test]
+async fn a_list_of_another_length_is_named_unless_it_begins_at_a_checkpoint() {
+    let scene = Scene::new().await;
+    scene.trade().await;
+    scene.committee.authorities[2].play(Role::FalseReceipts(9));
+    scene.blames(2, &["it reports 9 received payments, and its certificates prove 1"]).await;
+    // An authority that takes what it lacks from a checkpoint holds it, and never lists it.
+    scene.committee.prune(true);
+    let report = scene.audit().await;
+    assert!(report.ok, "{:?}", report.findings);
+}
+
+#[tokio::test]
 async fn an_altered_balance_is_named_with_both_values() {
     let scene = Scene::new().await;
     scene.trade().await;

@@ -12,6 +12,7 @@ use super::CheckpointError;
 use super::archive::{Archive, ArchiveError, CERTIFICATE, FILES, file_name};
 use super::store::Store;
 use crate::authority::config::Config;
+use crate::authority::deployment::Reader;
 
 /// The files of a number that were fetched. They are removed with it, unless they are kept with the archive.
 pub(crate) struct Brought<'a> {
@@ -66,7 +67,7 @@ impl Archive {
 
     /// The archive at a place that an operator names: a folder, or the URL of a store. The folder of the configuration's
     /// `[archive]` is completed by its store. What is fetched is among the system's temporary files (`TMPDIR`).
-    pub(crate) fn at(place: &Path, config: &Config) -> Result<Self, ArchiveError> {
+    pub(crate) fn at<'a>(place: &Path, reader: impl Into<Reader<'a>>) -> Result<Self, ArchiveError> {
         let temporary = || match tempfile::Builder::new().prefix("fastpay-archive-").tempdir() {
             Ok(folder) => Ok(Arc::new(folder)),
             Err(error) => Err(ArchiveError::Io { path: std::env::temp_dir(), error }),
@@ -77,7 +78,11 @@ impl Archive {
         }
         let is_same =
             |folder: &Path| matches!((fs::canonicalize(folder), fs::canonicalize(place)), (Ok(a), Ok(b)) if a == b);
-        let settings = config.archive.as_ref().filter(|archive| is_same(&archive.folder));
+        let configured = match reader.into() {
+            Reader::Authority(Config { archive, .. }) => archive.as_ref(),
+            Reader::Anybody(_) => None,
+        };
+        let settings = configured.filter(|archive| is_same(&archive.folder));
         let Some(url) = settings.and_then(|archive| archive.store.as_ref()) else { return Ok(Self::new(place)) };
         let (store, fetched) = (Store::open(url)?, temporary()?);
         Ok(Self { fetched: Some(fetched), ..Self::with_store(place, Some(store)) })

@@ -12,8 +12,7 @@ use super::base::{Base, Stored, check_committees};
 use super::compute::{Computed, follow_segment};
 use super::fetched::Brought;
 use super::{CheckpointError, Progress};
-use crate::authority::config::Config;
-use crate::authority::deployment;
+use crate::authority::deployment::{self, Reader};
 
 /// What an archive holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,9 +51,14 @@ impl fmt::Display for Report {
 ///
 /// # Errors
 /// The first file that is wrong: see [`ArchiveError`].
-pub async fn verify(config: &Config, place: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
-    let archive = Archive::at(place, config)?;
-    let deployment = deployment::load(config).await?;
+pub async fn verify(
+    reader: impl Into<Reader<'_>>,
+    place: &Path,
+    told: Progress<'_>,
+) -> Result<Report, CheckpointError> {
+    let reader = reader.into();
+    let archive = Archive::at(place, reader)?;
+    let deployment = deployment::load(reader).await?;
     let (domain, committees) = (&deployment.domain(), &deployment.committees()?);
     let (first, newest) = (archive.base(0, domain, committees)?, archive.newest_anywhere().await?);
     let mut entries = 0_u64;

@@ -28,8 +28,7 @@ use fastpay_program::Clock;
 use crate::authority::certification::{
     Archive, Base, CheckpointError, Computed, NoBase, Progress, follow_segment, read_all,
 };
-use crate::authority::config::Config;
-use crate::authority::deployment::{self, Deployment, DeploymentError};
+use crate::authority::deployment::{self, Deployment, DeploymentError, Reader};
 use certificates::{Certificates, Gathered};
 
 use report::Made;
@@ -115,17 +114,18 @@ impl Candidate {
     }
 }
 
-/// Rebuilds the checkpoint.
+/// Rebuilds the checkpoint. Anybody can: the contract and the sources are all that it takes.
 ///
 /// # Errors
 /// See [`RecoverError`].
 pub async fn recover(
-    config: &Config,
+    reader: impl Into<Reader<'_>>,
     sources: &Sources,
     clock: Clock,
     told: Progress<'_>,
 ) -> Result<Candidate, RecoverError> {
-    let deployment = deployment::load(config).await?;
+    let reader = reader.into();
+    let deployment = deployment::load(reader).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees().map_err(CheckpointError::from)?);
     let Deployment::OnPrimary { config: primary, .. } = &deployment else { return Err(RecoverError::NoPrimary) };
     // Of each redemption all that the contract says, oldest first, also after the recovery.
@@ -138,19 +138,19 @@ pub async fn recover(
     .await?;
     let installed = end_at_recovery(&mut events)?;
     let epoch = installed.committee.epoch();
-    let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
+    let contract = EpochReader::new(Primary::connect_lazily(primary.clone())?);
     let mut earlier = Vec::new();
     for event in &events {
         match &event.kind {
             PrimaryEventKind::Installed(before) if before.is_recovery() && before.committee.epoch() < epoch => {
                 let epoch = before.committee.epoch();
-                let adopted = reader.adopted(epoch).await.map_err(DeploymentError::from)?;
+                let adopted = contract.adopted(epoch).await.map_err(DeploymentError::from)?;
                 earlier.push(Recovery { epoch, adopted });
             }
             _ => {}
         }
     }
-    let archive = Archive::at(&sources.archive, config).map_err(CheckpointError::from)?;
+    let archive = Archive::at(&sources.archive, reader).map_err(CheckpointError::from)?;
     let base = archive.base_of_recovery((&installed, &earlier), &events, (&domain, &committees), &mut *told).await;
     let (base, without_checkpoint) = base?;
     let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
