@@ -251,12 +251,12 @@ impl Network {
         self.send(By::Anyone, "install", rotation, repeated("--vote", &votes))?.success().map(drop)
     }
 
-    /// Runs all steps, with a day between them.
+    /// Runs all steps that lead to this epoch, with a day between them.
     ///
     /// # Errors
     /// If a command or the contract refuses.
-    pub async fn rotate(&self, folder: &str, members: &[Member], voters: &[usize]) -> Result<(), Failure> {
-        let rotation = self.propose(folder, members, voters, (1, 1))?;
+    pub async fn rotate(&self, folder: &str, members: &[Member], voters: &[usize], epoch: u64) -> Result<(), Failure> {
+        let rotation = self.propose(folder, members, voters, (epoch, epoch))?;
         self.sign(&rotation)?;
         self.announce(&rotation)?;
         self.chain()?.pass(DELAY_S + 1).await?;

@@ -140,7 +140,14 @@ pub(super) enum Command {
     Join(WatchArguments),
     /// Check whether you can stop the node of a member that has left. You can once a quorum of the current committee has
     /// executed everything that this authority executed. The node must be running
-    Leave(WatchArguments),
+    Leave {
+        #[command(flatten)]
+        watch: WatchArguments,
+        /// Stop the node once also every member of the current committee votes. It ends with exit code 0, and does not start
+        /// again while `left.json` is in its data folder
+        #[arg(long)]
+        stop: bool,
+    },
     /// Print a shell completion script
     Completions {
         /// The shell

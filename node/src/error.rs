@@ -121,6 +121,8 @@ impl CommandError {
             Self::Status(StatusError::Shard { .. }) => ErrorKind::Unreachable,
             Self::Status(StatusError::Archive(_)) => ErrorKind::Storage,
             Self::Join(JoinError::Node { .. }) | Self::Leave(LeaveError::Node { .. }) => ErrorKind::Unreachable,
+            Self::Leave(LeaveError::Mark { .. }) => ErrorKind::Storage,
+            Self::Leave(LeaveError::Storage(error)) => of_storage(error),
             Self::Join(JoinError::Config(_) | JoinError::Neither(..)) | Self::Leave(_) => ErrorKind::Config,
             Self::NotYet(_) | Self::NotInstalled(_) => ErrorKind::Timeout,
             Self::System(_) => ErrorKind::System,

@@ -156,11 +156,24 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             answer(if json { page(&report) } else { report.to_string() })?;
             if report.votes { Ok(()) } else { Err(CommandError::NotYet("it does not vote in the epoch yet")) }
         }
-        Command::Leave(WatchArguments { config, wait, json }) => {
-            let config = config.read()?;
-            let report = runtime()?.block_on(leave::leave(&config, Duration::from_secs(wait), &mut tell))?;
+        Command::Leave { watch: WatchArguments { config, wait, json }, stop } => {
+            let (config, wait) = (config.read()?, Duration::from_secs(wait));
+            let runtime = runtime()?;
+            let report = if stop {
+                runtime.block_on(leave::leave_and_stop(&config, wait, &mut tell))?
+            } else {
+                runtime.block_on(leave::leave(&config, wait, &mut tell))?
+            };
             answer(if json { page(&report) } else { report.to_string() })?;
-            if report.may_stop { Ok(()) } else { Err(CommandError::NotYet("the node must run on")) }
+            match (stop, report) {
+                (false, report) if report.may_stop => Ok(()),
+                (true, report) if report.stopped => Ok(()),
+                (true, report) if report.is_over() => Err(CommandError::NotYet("the node has not ended yet")),
+                (true, report) if report.may_stop => {
+                    Err(CommandError::NotYet("not every member votes in the epoch yet"))
+                }
+                _ => Err(CommandError::NotYet("the node must run on")),
+            }
         }
         Command::Completions { shell } => Ok(answer(completions(shell, Arguments::command()))?),
     }

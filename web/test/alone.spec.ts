@@ -1,11 +1,14 @@
-/** Out of the contract without anybody's help: on a network of its own, where nobody relays. */
+/**
+ * Out of the contract without anybody's help: on a network of its own, where nobody relays. Its committee changes keys, and
+ * then a member.
+ */
 
 import type { Page } from "@playwright/test";
 import { parseEther } from "viem";
 
-import { balanceOnChain, deployToken, epochIsFinal, network, OUTFLOW_DELAY_S, passTime, postpone } from "./support/net";
+import { balanceOnChain, deployToken, epochHasBegun, epochIsFinal, network, OUTFLOW_DELAY_S, passTime, postpone } from "./support/net";
 import { useOwnNetwork } from "./support/own-network";
-import { activity, addAndDeposit, agree, expect, goTo, picture, test } from "./support/people";
+import { activity, addAndDeposit, agree, authority, expect, goTo, pay, picture, test } from "./support/people";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 /** How long the deployment takes votes of an epoch that has ended. */
@@ -81,4 +84,25 @@ test("a redemption certified under earlier keys is certified again and paid", as
   await picture(page, "voted-again");
   await expect(redemptions(page).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1"));
+});
+
+test("a page that runs pays and explores with a new member that no list names", async ({ page, person }) => {
+  await person({ deposit: "2" });
+  ownNetwork().replace();
+  await epochHasBegun(network(), 2n);
+  // One has left and one is away: without the new one there is no quorum.
+  for (const number of [0, 3]) await page.route(authority(number), (route) => route.abort());
+  await goTo(page, "Pay");
+  await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
+  const paying = activity(page, /^Pay 0.5 ETH/);
+  // It votes, and says where it is, some seconds later. Until then the page offers to try again.
+  await expect(async () => {
+    const again = paying.getByRole("button", { name: "Try again" });
+    if (await again.isVisible()) await again.click();
+    await expect(paying.getByText("Done", { exact: true })).toBeVisible({ timeout: 5_000 });
+  }).toPass();
+  await paying.getByRole("link", { name: "Show its certificate" }).click();
+  const answers = page.getByRole("region", { name: "What each authority shows" });
+  await answers.getByRole("button", { name: /3 valid votes/ }).first().click();
+  await expect(answers.getByText(/^Vote of .* is valid$/).filter({ visible: true })).toHaveCount(3);
 });

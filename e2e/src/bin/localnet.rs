@@ -1,7 +1,7 @@
 //! `fastpay-localnet`: the demo's network, kept running, with a wallet that has money on the chain.
 //!
 //! Its folder has a file `network.json` for programs, written once everything runs. At SIGUSR1 the committee changes
-//! its keys, once.
+//! its keys, once. At SIGUSR2, after that, a new authority takes the last member's place, once.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,6 +70,7 @@ async fn main() -> ExitCode {
 async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     println!("starting anvil, four authorities of two shards{} …", if with_relayer { ", and a relayer" } else { "" });
     let mut rotations = signal(SignalKind::user_defined1()).map_err(Failure::wrong)?;
+    let mut replacements = signal(SignalKind::user_defined2()).map_err(Failure::wrong)?;
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
     network.relayer()?.serve(token.address)?;
@@ -103,6 +104,7 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
             Some(()) = rotations.recv() => rotate(&network, &next).await?,
+            Some(()) = replacements.recv() => replace(&mut network, &next).await?,
         }
         for authority in &mut network.authorities {
             authority.program()?.check()?;
@@ -120,8 +122,30 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
 /// committee accepts it, and anyone brings the votes to the contract.
 async fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
     let voters: Vec<usize> = (0..network.committee().quorum()).collect();
-    network.rotate(NEXT_KEYS, next, &voters).await?;
+    network.rotate(NEXT_KEYS, next, &voters, 1).await?;
     println!("the committee has changed its keys");
+    Ok(())
+}
+
+/// A new authority, which no list names, takes the place of the last of these members.
+async fn replace(network: &mut Network, members: &[Member]) -> Result<(), Failure> {
+    // Who has not joined the present epoch signs no next one.
+    for authority in &mut network.authorities {
+        authority.wait_ready().await?;
+    }
+    network.add(LAYOUT.shards)?;
+    let endpoints = network.endpoints_file();
+    let number = network.authorities.len().saturating_sub(1);
+    let new = network.authority(number)?;
+    new.set_endpoints(&endpoints)?;
+    new.set_observer()?;
+    new.start()?;
+    new.wait_ready().await?;
+    let stay = members.iter().take(members.len().saturating_sub(1)).copied();
+    let next: Vec<_> = stay.chain([new.member()]).collect();
+    let voters: Vec<usize> = (0..network.committee().quorum()).collect();
+    network.rotate(NEXT_KEYS, &next, &voters, 2).await?;
+    println!("a new authority has taken a member's place");
     Ok(())
 }
 

@@ -17,6 +17,7 @@
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
 //! | `rotation` | all authorities change their keys under load |
 //! | `replace` | a new authority in the place of a lost one, and one more: both join and vote |
+//! | `changing` | four members become seven and four again under load: a new one dies while it joins, one lies, one stalls
 //! | `runbooks` | a member that lies, one stolen key, no guardian, an announcement that lapses |
 //! | `members` | three new members of whom no endpoints file tells |
 //! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
@@ -32,9 +33,12 @@
 mod absent;
 mod archive_reads;
 mod chain_faults;
+mod changing;
 mod crashes;
 mod disk;
 mod followers;
+mod killed;
+mod liar;
 mod lifecycle;
 mod members;
 mod merchant;
@@ -55,4 +59,5 @@ mod scene;
 mod stolen;
 mod storm;
 mod traces;
+mod traffic;
 mod unlock;

@@ -46,7 +46,7 @@ pub async fn install_those(
 }
 
 /// What an authority says of itself.
-async fn said(network: &Network, number: usize) -> String {
+pub async fn said(network: &Network, number: usize) -> String {
     let http = network.authorities[number].endpoints().unwrap().http.clone().unwrap();
     http_get(&http, "/ready").await.unwrap().1
 }

@@ -22,7 +22,7 @@ use crate::scene::on_chain;
 
 const PAYERS: u8 = 8;
 const OUT: Address = Address::repeat_byte(0xa7);
-const FUNDS: u64 = 1_000_000_000;
+pub const FUNDS: u64 = 1_000_000_000;
 
 fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))

@@ -1,5 +1,6 @@
 //! Tells the operator of a member that has left when its node may be stopped: once a quorum of one later epoch has
-//! executed all that this authority executed.
+//! executed all that this authority executed. Stops it on request, once also every member has joined that epoch: until
+//! then one may need this authority's Closing.
 //!
 //! ```text
 //!  own node's logs ─► accounts, each with its next number here ─► every member of the current committee, account by
@@ -10,20 +11,22 @@
 //! answers are not signed: they are as trustworthy as the connection.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, Network, NetworkError, ShardClient};
 use fastpay_core::{AccountId, AuthorityName, Domain, Epoch, JournalPosition, SequenceNumber};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::own_node;
+use super::{own_node, stop};
 use crate::authority::config::{Config, ConfigError};
 use crate::authority::known_committees;
+use crate::authority::storage::StorageError;
 
 /// The pause between rounds.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -36,7 +39,7 @@ const OPTIONS: ClientOptions =
 type Heads = BTreeMap<AccountId, SequenceNumber>;
 
 /// Whether the node may be stopped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaveReport {
     /// The current epoch.
@@ -51,10 +54,21 @@ pub struct LeaveReport {
     pub incomplete: Vec<Incomplete>,
     /// The accounts of which this authority has executed orders since its journals begin.
     pub accounts: usize,
+    /// Whether the node was stopped.
+    #[serde(default)]
+    pub stopped: bool,
+}
+
+impl LeaveReport {
+    /// Whether nobody needs the node any more: also every member was asked, and has joined the epoch.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.may_stop && self.incomplete.iter().all(|of| of.accounts.is_some())
+    }
 }
 
 /// A member that has not executed everything, as far as can be seen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Incomplete {
     /// The member.
@@ -94,6 +108,17 @@ pub enum LeaveError {
     /// The authority is a member.
     #[error("authority {0} is a member of epoch {1}: a committee without it must be installed first")]
     Member(AuthorityName, Epoch),
+    /// The node cannot be told to stop.
+    #[error("cannot use {path}, which tells the node to stop: {error}")]
+    Mark {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// Whether the node has stopped cannot be seen.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }
 
 /// Asks the members of the current committee until a quorum has everything, or until `wait` is over. Meanwhile it asks
@@ -102,6 +127,39 @@ pub enum LeaveError {
 /// # Errors
 /// See [`LeaveError`].
 pub async fn leave(config: &Config, wait: Duration, tell: &mut dyn FnMut(String)) -> Result<LeaveReport, LeaveError> {
+    watch(config, wait, |report| report.may_stop, tell).await
+}
+
+/// The same until nobody needs the node any more ([`LeaveReport::is_over`]). Then stops it for good, and returns once it
+/// has ended. A node that was told so before is only waited for.
+///
+/// # Errors
+/// See [`LeaveError`].
+pub async fn leave_and_stop(
+    config: &Config,
+    wait: Duration,
+    tell: &mut dyn FnMut(String),
+) -> Result<LeaveReport, LeaveError> {
+    let report = match stop::told(&config.data)? {
+        Some(report) => report,
+        None => {
+            let report = watch(config, wait, LeaveReport::is_over, tell).await?;
+            if !report.is_over() {
+                return Ok(report);
+            }
+            stop::tell(&config.data, &report)?;
+            report
+        }
+    };
+    Ok(LeaveReport { stopped: stop::wait_for_end(&config.data).await?, ..report })
+}
+
+async fn watch(
+    config: &Config,
+    wait: Duration,
+    is_enough: fn(&LeaveReport) -> bool,
+    tell: &mut dyn FnMut(String),
+) -> Result<LeaveReport, LeaveError> {
     let primary = config.primary.as_ref().ok_or(LeaveError::NoPrimary)?;
     let endpoints = Endpoints::read(config.endpoints.as_ref().ok_or(LeaveError::NoEndpoints)?);
     let endpoints = endpoints.map_err(NetworkError::from)?;
@@ -123,7 +181,7 @@ pub async fn leave(config: &Config, wait: Duration, tell: &mut dyn FnMut(String)
         let looked = leaving.look(&network).await;
         let is_over = Instant::now() >= end;
         let text = match &looked {
-            Ok(report) if !report.may_stop && !is_over => report.to_string(),
+            Ok(report) if !is_enough(report) && !is_over => report.to_string(),
             // It may be about to start, or be away to end its journals.
             Err(failure @ LeaveError::Node { error, .. }) if error.is_retryable() && !is_over => failure.to_string(),
             _ => return looked,
@@ -205,7 +263,7 @@ impl Leaving {
         incomplete.sort_by_key(|of| of.authority);
         let needed = committee.quorum();
         let (may_stop, accounts) = (complete.len() >= needed, self.executed.len());
-        Ok(LeaveReport { epoch, may_stop, needed, complete, incomplete, accounts })
+        Ok(LeaveReport { epoch, may_stop, needed, complete, incomplete, accounts, stopped: false })
     }
 
     /// Reads the own node's logs to their ends. What is new there is missing at each member.
@@ -308,8 +366,12 @@ async fn check(member: &AuthorityClient, epoch: Epoch) -> Result<(), String> {
 
 impl fmt::Display for LeaveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { epoch, may_stop, needed, complete, incomplete, accounts } = self;
-        let said = if *may_stop { "the node may be stopped" } else { "keep the node running" };
+        let Self { epoch, may_stop, needed, complete, incomplete, accounts, stopped } = self;
+        let said = match (stopped, may_stop) {
+            (true, _) => "the node has stopped for good",
+            (false, true) => "the node may be stopped",
+            (false, false) => "keep the node running",
+        };
         let (have, all) = (complete.len(), complete.len().saturating_add(incomplete.len()));
         write!(
             f,

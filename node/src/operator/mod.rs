@@ -2,7 +2,7 @@
 //! prevent a start, `status` asks a running authority, `backup` copies its data folder, `rebase` ends its journals at a
 //! certified checkpoint, `recover` rebuilds a checkpoint after a committee was lost, `run` runs an authority that ends
 //! its journals by itself, `committee` signs statements for the contract's council, `join` watches a new member, and
-//! `leave` says when a former one may be stopped.
+//! `leave` says when a former one may be stopped, and stops it (`stop`).
 
 pub mod backup;
 pub mod check;
@@ -15,3 +15,4 @@ pub mod recover;
 pub mod run;
 pub mod setup;
 pub mod status;
+mod stop;

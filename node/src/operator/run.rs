@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 
 use super::rebase::{RebaseError, Rebased, rebase};
+use super::stop;
 use crate::authority::config::Config;
 use crate::authority::pruning::PruningReport;
 use crate::authority::{self, AuthorityError, Ended};
@@ -22,15 +23,15 @@ use crate::authority::{self, AuthorityError, Ended};
 /// How long what an authority has started may take to end.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// Runs an authority until `stop` turns true.
+/// Runs an authority until `stop` turns true, or its operator has it end for good (`stop`).
 ///
 /// # Errors
 /// See [`AuthorityError`].
-pub async fn run(
-    config: Config,
-    keys: Vec<AuthorityKeys>,
-    mut stop: watch::Receiver<bool>,
-) -> Result<(), AuthorityError> {
+pub async fn run(config: Config, keys: Vec<AuthorityKeys>, stop: watch::Receiver<bool>) -> Result<(), AuthorityError> {
+    if stop::has_left(&config.data) {
+        return Ok(());
+    }
+    let mut stop = stop::or_left(config.data.clone(), stop);
     loop {
         let (serving, keys, stopped) = (config.clone(), keys.clone(), stop.clone());
         let ended = tokio::task::spawn_blocking(move || {

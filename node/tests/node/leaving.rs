@@ -7,9 +7,14 @@ use fastpay_client::{ClientOptions, Endpoints, Network, ShardClient};
 use fastpay_core::{Certificate, Committee, Committees, Epoch};
 use fastpay_node::authority::config::{Config, Overrides};
 use fastpay_node::authority::known_committees;
-use fastpay_node::operator::leave::{LeaveError, LeaveReport, Leaving, leave};
+use fastpay_node::authority::storage::DataFolder;
+use fastpay_node::operator::leave::{LeaveError, LeaveReport, Leaving, leave, leave_and_stop};
+use fastpay_node::operator::run::run;
 use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use tokio::sync::watch;
+
+use crate::scene::create;
 
 /// Five authorities with the same keys as a committee; the last one has left, and the others are the committee now.
 struct Scene {
@@ -184,4 +189,45 @@ async fn a_member_that_catches_up_is_no_witness() {
     assert_eq!(state(&report), (false, 2, 0));
     let reasons = report.incomplete.iter().map(|of| of.reason.as_str());
     assert!(reasons.into_iter().all(|reason| reason.contains("has not joined the epoch")), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_stopped_for_good_only_once_every_member_has_joined_however_often_the_command_ends() {
+    let (scene, folder) = (Scene::open().await, tempfile::tempdir().unwrap());
+    let data = folder.path();
+    create(data, 1);
+    let (config, mark) = (scene.config(data), data.join("left.json"));
+    scene.execute(&scene.certificate(0, 0), &[0, 1, 2, LEFT]).await;
+    let again = async || leave_and_stop(&config, Duration::ZERO, &mut |_| {}).await.unwrap();
+    // A quorum has everything, and one member still needs what this authority states.
+    for role in [Role::CatchingUp, Role::Down] {
+        scene.fakes.authorities[3].play(role);
+        let report = again().await;
+        assert_eq!((report.may_stop, report.is_over(), report.stopped), (true, false, false), "{report}");
+        assert!(!mark.exists());
+    }
+    // Once it votes, it may lack what a quorum can bring it.
+    scene.fakes.authorities[3].play(Role::Honest);
+    let running = DataFolder::hold(data).unwrap();
+    let ends = tokio::task::spawn_blocking({
+        let mark = mark.clone();
+        move || {
+            while !mark.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            drop(running);
+        }
+    });
+    let report = again().await;
+    ends.await.unwrap();
+    assert_eq!((report.complete.len(), report.incomplete.len(), report.stopped), (3, 1, true), "{report}");
+    assert!(report.to_string().starts_with("the node has stopped for good: 3 of 4"), "{report}");
+    // The command is repeated when nobody can be asked any more, and the node is started.
+    scene.fakes.authorities.iter().for_each(|authority| authority.play(Role::Down));
+    assert_eq!(again().await, report);
+    let (_stop, stopped) = watch::channel(false);
+    run(config.clone(), Vec::new(), stopped).await.unwrap();
+    std::fs::write(&mark, "damaged").unwrap();
+    let damaged = leave_and_stop(&config, Duration::ZERO, &mut |_| {}).await.unwrap_err();
+    assert!(matches!(damaged, LeaveError::Mark { .. }), "{damaged}");
 }

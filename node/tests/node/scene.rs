@@ -138,7 +138,7 @@ pub fn folders(folder: &Path, shard: ShardId) -> ShardFolders {
     ShardFolders { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }
 }
 
-fn create(folder: &Path, shards: u32) {
+pub fn create(folder: &Path, shards: u32) {
     let identity = FolderIdentity { names: vec!["test".into()], shards, chain_id: 31337, contract: "test".into() };
     drop(DataFolder::create(folder, &identity).unwrap());
 }

@@ -1,4 +1,7 @@
-/** Redemptions of before a change of the committee's keys, on a network of their own on which nobody relays. */
+/**
+ * Redemptions of before a change of the committee's keys, on a network of their own on which nobody relays. Then a new
+ * member, of which no list tells.
+ */
 
 import { readFileSync } from "node:fs";
 import { createPublicClient, createWalletClient, http, type PublicClient, type WalletClient } from "viem";
@@ -112,4 +115,25 @@ test("a redemption is submitted by its owner alone, also if the keys that certif
   expect(third.epoch).toBe(1n);
   await bring(fastpay, third);
   expect(await fastpay.balanceOnChain(OUT, ETHER)).toBe(600n);
+});
+
+test("a running client follows to a new member that no list names, and cannot do without it", async () => {
+  // One authority is away, listed by its present name: with the one that leaves, too few are left without the new one.
+  const ready = await fetch(`${network.authorities[0]?.http}/ready`);
+  const { authority: name } = (await ready.json()) as { authority: Hex };
+  const fastpay = await connect(([, ...others]) => [{ http: "http://127.0.0.1:9", name }, ...others]);
+  const pay = async () =>
+    (await fastpay.pay(alice, { recipient: accountFromEthereum(OUT), asset: ETHER, amount: 1n })).certificate;
+  expect((await pay()).epoch).toBe(1n);
+  started.replace();
+  let certificate = await pay();
+  while (certificate.epoch < 2n) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    certificate = await pay();
+  }
+  const names = async (epoch: bigint) => (await fastpay.committee(epoch)).members.map(({ votingKey }) => votingKey);
+  const before = await names(1n);
+  const joined = (await names(2n)).filter((member) => !before.includes(member));
+  expect(joined).toHaveLength(1);
+  expect(certificate.votes.map(({ authority }) => authority)).toContain(joined[0]);
 });

@@ -29,6 +29,8 @@ export interface StartedNetwork {
   readonly stop: () => Promise<void>;
   /** Rotates the committee's keys, once. The authorities adopt them as soon as the rotation is final. */
   readonly rotate: () => void;
+  /** Replaces a member by a new authority, once, after the keys were rotated. It joins as soon as that is final. */
+  readonly replace: () => void;
 }
 
 /**
@@ -61,5 +63,6 @@ export async function startNetwork(name: string, withRelayer = true): Promise<St
     }
     await sleep(100);
   }
-  return { file, stop, rotate: () => void localnet.kill("SIGUSR1") };
+  const send = (signal: NodeJS.Signals) => (): void => void localnet.kill(signal);
+  return { file, stop, rotate: send("SIGUSR1"), replace: send("SIGUSR2") };
 }

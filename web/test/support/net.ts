@@ -195,11 +195,16 @@ export async function numberIsTaken(address: Address, nonce: number): Promise<vo
   while ((await chainClient().getTransactionCount({ address, blockTag: "finalized" })) <= nonce) await sleep(200);
 }
 
-/** Resolves when an epoch has begun in a final block, and all authorities vote in it. */
-export async function epochIsFinal(net: NetworkFile, epoch: bigint): Promise<void> {
+/** Waits until a final block has the committee of this epoch. */
+export async function epochHasBegun(net: NetworkFile, epoch: bigint): Promise<void> {
   const client = chainClient(net);
   const call = { address: net.contract, abi: FAST_PAY, functionName: "epoch", blockTag: "finalized" } as const;
   while ((await client.readContract(call)) < epoch) await sleep(200);
+}
+
+/** Resolves when an epoch has begun in a final block, and all authorities vote in it. */
+export async function epochIsFinal(net: NetworkFile, epoch: bigint): Promise<void> {
+  await epochHasBegun(net, epoch);
   for (const { http: url } of net.authorities) {
     for (;;) {
       const { epoch: of, votes } = (await (await fetch(`${url}/v1/status`)).json()) as { epoch: string; votes: boolean };

@@ -395,7 +395,7 @@ async fn replace(report: &mut Report, scene: &mut Scene) -> Result<(), Failure> 
         new.start()?;
         let members: Vec<_> = network.authorities.iter().map(Authority::member).collect();
         let others: Vec<_> = (0..members.len()).filter(|number| *number != VICTIM).collect();
-        network.rotate("none", &members, &others).await?;
+        network.rotate("none", &members, &others, 1).await?;
         let http = network.authority(VICTIM)?.endpoints()?.http.clone().unwrap_or_default();
         wait_for(PATIENCE, async || {
             let (_, ready) = http_get(&http, "/ready").await?;
