@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs a release into dist/: the programs without symbols, their symbols in another archive, the web wallet, the files
-# for systemd, Prometheus and Grafana, two bills of materials (CycloneDX) for the programs and the web wallet, and
-# checksums. `make dist` builds first.
+# for systemd, Prometheus and Grafana, the documentation, two bills of materials (CycloneDX) for the programs and the web
+# wallet, and checksums. `make dist` builds first.
 #
 #   script/dist.sh CARGO_SBOM      the path of the program cargo-sbom
 set -euo pipefail
@@ -26,7 +26,7 @@ for program in "${programs[@]}"; do
     "dist/$name/bin/$program" --version >/dev/null
 done
 cp -r web/dist "dist/$name/web"
-cp -r deploy LICENSE README.md CHANGELOG.md SECURITY.md "dist/$name/"
+cp -r deploy docs LICENSE README.md CHANGELOG.md SECURITY.md "dist/$name/"
 # The archive contains no sources, so its Dockerfile uses the programs in bin/.
 sed -i 's/^ARG PROGRAMS=sources$/ARG PROGRAMS=archive/' "dist/$name/deploy/Dockerfile"
 grep -q '^ARG PROGRAMS=archive$' "dist/$name/deploy/Dockerfile"

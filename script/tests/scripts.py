@@ -114,7 +114,8 @@ class Release(unittest.TestCase):
         for name in ["script/dist.sh", "Cargo.toml", "LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"]:
             (tree / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, tree / name)
-        shutil.copytree(ROOT / "deploy", tree / "deploy")
+        for name in ["deploy", "docs"]:
+            shutil.copytree(ROOT / name, tree / name)
         (tree / "web/dist").mkdir(parents=True)
         (tree / "web/dist/index.html").write_text("a page")
         (tree / "target/release").mkdir(parents=True)
@@ -163,6 +164,7 @@ class Release(unittest.TestCase):
             self.assertIn(".gnu_debuglink", kept)
             self.assertIn(".debug_info", apart)
         self.assertEqual((root / "web/index.html").read_text(), "a page")
+        self.assertTrue((root / "docs/OPERATIONS.md").is_file(), "the units and the README name it")
         before = (dist / "SHA256SUMS").read_text()
         self.pack()
         self.assertEqual((dist / "SHA256SUMS").read_text(), before, "the same commit gives the same archives")
