@@ -81,8 +81,8 @@ pub enum AuthorityError {
     #[error(
         "shard {to} has applied {applied} credits of shard {from} and had acknowledged {acknowledged}: its journal has \
          lost its end, or files of different times were put together. Restore a copy that `fastpay-node backup` made. \
-         Without such a copy, move shard-{:03}/checkpoint out of the data folder and start again: shard \
-         {from} then sends all its credits again, from its journal",
+         Without such a copy, move shard-{:03}/checkpoint out of the data folder, or after a rebase out of its newest \
+         generation-NNNN, and start again: shard {from} then sends all its credits again, from its journal",
         .from.0
     )]
     LostCredits {
