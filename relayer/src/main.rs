@@ -126,7 +126,9 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
         "# Configuration of fastpay-relayer. Paths are relative to this file.\n\
          endpoints = {}\ndata_dir = \"relayer-data\"\n\
          # Serves the fees to wallets. List its public URL under \"relayers\" in the endpoints file.\n\
-         # http = \"127.0.0.1:9300\"\n\n\
+         # http = \"127.0.0.1:9300\"\n\
+         # Serves metrics to Prometheus. Keep the address private.\n\
+         # metrics = \"127.0.0.1:9200\"\n\n\
          # The assets to relay, each with the value of its smallest unit in wei of ETH.\n\
          [assets]\n\"0x0000000000000000000000000000000000000000\" = \"1\" # ETH\n\
          # \"0xA0b8…\" = \"400000000\" # a token with six decimals, worth 0.0004 ETH\n\n\
