@@ -403,7 +403,6 @@ impl Wallet {
             }
             _ => Vec::new(),
         };
-        let epoch = self.network().committee().epoch();
         let mut unsettled = Vec::new();
         // The newest first: with it, the folder knows the next number even if this is interrupted.
         for sequence in numbers.iter().rev().copied() {
@@ -424,14 +423,8 @@ impl Wallet {
                 continue;
             };
             journal.certify(&certificate)?;
-            if sequence.next() >= Some(next) {
-                continue;
-            }
-            // The next certificate has votes of a quorum, whose members had confirmed one of this number before they voted.
-            // In the current epoch, there is one. Keys of an earlier epoch may have made another.
-            if certificate.certificate().epoch >= epoch {
-                journal.settle(&certificate)?;
-            } else {
+            // A later number proves nothing of this one: it may be void, and its certificate one that was kept hidden.
+            if sequence.next() < Some(next) {
                 unsettled.push(certificate);
             }
         }
@@ -439,7 +432,7 @@ impl Wallet {
         self.settle_many(unsettled, |certificate, settled| match settled {
             Ok(_) => journal.settle(&certificate),
             Err(error) => {
-                tracing::warn!(digest = %certificate.digest(), %error, "a certificate of an earlier epoch is not settled");
+                tracing::warn!(digest = %certificate.digest(), %error, "a certificate of an earlier number is not settled");
                 Ok(())
             }
         })
