@@ -167,8 +167,8 @@ impl Wallet {
         self.note_spent(journal, ordered, answers).await
     }
 
-    /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint
-    /// proves of it.
+    /// If the number of an order was used long ago, and no authority shows a certificate of it that is settled, notes what a
+    /// checkpoint proves of it.
     async fn note_archived(
         &self,
         journal: &OrderJournal,
@@ -176,7 +176,9 @@ impl Wallet {
         answers: &Answers<AccountState>,
     ) -> Result<Option<Resumed>, WalletError> {
         let (account, sequence) = (ordered.sender(), ordered.sequence());
-        if !self.is_stepped_over(sequence, answers) || self.find_counting_certificate(account, sequence).await.is_some()
+        // A certificate that is not settled may be of another order than was executed.
+        if !self.is_stepped_over(sequence, answers)
+            || matches!(self.find_examined(account, sequence).await, Some((_, true)))
         {
             return Ok(None);
         }
