@@ -245,3 +245,24 @@ function journalOf({ store }: Context): OrderJournal {
 }
 
 const operationIn = (context: Context) => operationOf(context, journalOf(context), () => undefined, undefined);
+
+test("a certificate that nobody attests does not end a payment: the order is certified in its place", async () => {
+  const forged = encodeCertificate(await scene.certified(9n));
+  scene.rotate();
+  const context = await scene.later();
+  let isRefused = false;
+  for (const [number, node] of scene.nodes.entries()) {
+    node.lie = ({ path, body }) => {
+      const isOld = path === "/v1/certificates" && JSON.parse(body).epoch === "0";
+      isRefused ||= isOld;
+      if (isOld) return problem(409, "unattested", { epoch: "0" }, "never");
+      // The liar answers first.
+      if (number > 0) return path === "/v1/orders" && !isRefused ? problem(503, "busy", {}, "later") : undefined;
+      if (path.includes("/certificates/")) return { status: 200, body: forged };
+      return path === "/v1/orders" ? problem(409, "already-confirmed", { expectedSequence: "1" }) : undefined;
+    };
+  }
+  const intent = (sequence: bigint) => paymentOf(scene.alice.account, scene.bob.account, 7n, sequence);
+  const { certificate } = await send(context, scene.alice, intent, () => undefined, undefined);
+  expect(certificate).toMatchObject({ epoch: 1n, order: { transfer: { sequence: 0n, amount: 7n } } });
+});
