@@ -98,8 +98,8 @@ struct Known {
 
 impl Known {
     /// An endpoint of the file is believed to be the authority under whose name it is listed. An earlier name may be
-    /// claimed to be a member's now, unless that member says itself where it is: whoever left the committee must not take
-    /// the place of one that came.
+    /// claimed to be a member's now, unless the file lists that member or it says itself where it is: whoever left the
+    /// committee must not take the place of one that came.
     fn new(committees: Committees, names: Names, told: Told, listed: &[AuthorityClient]) -> Self {
         let is_member = |name: &AuthorityName| committees.current().member(name).is_some();
         let is_listed = |name: &AuthorityName| listed.iter().any(|client| client.name() == *name);
@@ -107,7 +107,7 @@ impl Known {
         let news: BTreeMap<_, _> = news.map(|(name, (_, client))| (*name, client)).collect();
         let of_file = listed.iter().filter_map(|client| match names.get(&client.name()) {
             Some(name) if !is_member(&client.name()) && is_member(name) => {
-                (!news.contains_key(name)).then(|| client.named(*name))
+                (!is_listed(name) && !news.contains_key(name)).then(|| client.named(*name))
             }
             _ => Some(client.clone()),
         });

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{AccountId, Amount, Asset, Digest, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_rpc::PaymentName;
 use fastpay_wallet::folder::{Lock, ReceivedPayment};
@@ -350,12 +350,12 @@ impl Ledger {
         })
     }
 
-    /// Adds an order of the account: the one that [`Ledger::expects_sent`] named.
+    /// Adds a settled order of the account, with its digest: the one that [`Ledger::expects_sent`] named.
     ///
     /// # Errors
     /// If the database fails.
-    pub fn take_sent(&self, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
-        self.with(|inner| inner.store.change(|rows| take_sent(rows, certificate)))
+    pub fn take_sent(&self, transfer: &Transfer, digest: &Digest) -> Result<(), LedgerError> {
+        self.with(|inner| inner.store.change(|rows| take_sent(rows, transfer, digest)))
     }
 
     /// Skips a number of the account that the contract voided: the one that [`Ledger::expects_sent`] named.

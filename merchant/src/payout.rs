@@ -7,7 +7,7 @@
 //! ```
 //! The service holds no key. Another transfer with the memo of a payout is not that payout.
 
-use fastpay_core::{Amount, Asset, PrimaryAddress, Redemption, VerifiedCertificate};
+use fastpay_core::{Amount, Asset, Digest, PrimaryAddress, Redemption};
 
 use crate::ledger_error::{LedgerError, RequestError};
 use crate::request::text_memo;
@@ -47,17 +47,13 @@ impl PayoutRequest {
 }
 
 /// Notes which payout a redemption of the account is. A payout is ordered once.
-pub(crate) fn take_redemption(
-    rows: &Rows,
-    certificate: &VerifiedCertificate,
-    redemption: &Redemption,
-) -> Result<(), LedgerError> {
+pub(crate) fn take_redemption(rows: &Rows, redemption: &Redemption, digest: &Digest) -> Result<(), LedgerError> {
     let Some(payout) = rows.payout_of_memo(&redemption.memo)? else { return Ok(()) };
-    let (sequence, digest) = (redemption.sequence.0, certificate.digest());
+    let sequence = redemption.sequence.0;
     let is_it =
         (payout.recipient, payout.asset, payout.amount) == (redemption.recipient, redemption.asset, redemption.amount);
     if is_it && payout.ordered.is_none() {
-        rows.set_ordered(payout.number, sequence, &digest)?;
+        rows.set_ordered(payout.number, sequence, digest)?;
     } else {
         let why = if is_it { "it was ordered before" } else { "it pays another address, asset or amount" };
         tracing::error!(sequence, %digest, why, "an order carries the memo of a payout and is not its redemption");

@@ -7,7 +7,7 @@
 //! The service holds no key. A part of a payment is on one list only, and the same list is the same file, which
 //! `fastpay pay --csv` pays once, so nothing is paid back twice.
 
-use fastpay_core::{AccountId, Amount, Memo, Receipt, Transfer, VerifiedCertificate};
+use fastpay_core::{AccountId, Amount, Digest, Memo, Receipt, Transfer};
 use serde::{Deserialize, Serialize};
 
 use crate::invoice::State;
@@ -141,19 +141,18 @@ impl Draft<'_> {
 }
 
 /// Notes which refunds an order of the account paid, or which payout it is. Each refund is paid once.
-pub(crate) fn take_sent(rows: &Rows, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
-    let transfer: &Transfer = certificate.transfer();
+pub(crate) fn take_sent(rows: &Rows, transfer: &Transfer, digest: &Digest) -> Result<(), LedgerError> {
     if let Transfer::Redemption(redemption) = transfer {
-        take_redemption(rows, certificate, redemption)?;
+        take_redemption(rows, redemption, digest)?;
     }
-    let (sequence, digest) = (transfer.sequence().0, certificate.digest());
+    let sequence = transfer.sequence().0;
     for Receipt { payment, output } in transfer.receipts() {
         let memo: Memo = payment.memo;
         let Some(refund) = rows.refund_of_memo(&memo)? else { continue };
         let is_it =
             (refund.recipient, refund.asset, refund.amount) == (payment.recipient, payment.asset, payment.amount);
         if is_it && refund.paid.is_none() {
-            rows.set_paid(refund.number, &PaidBy { sequence, output, digest })?;
+            rows.set_paid(refund.number, &PaidBy { sequence, output, digest: *digest })?;
         } else {
             let why = if is_it { "it was paid before" } else { "it pays another account, asset or amount" };
             tracing::error!(

@@ -9,9 +9,8 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, SequenceNumber};
 use fastpay_wallet::folder::FolderError;
-use fastpay_wallet::{Collected, Wallet, WalletError};
+use fastpay_wallet::{Collected, Uncertified, Wallet, WalletError};
 use tokio::select;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
@@ -103,22 +102,25 @@ pub async fn poll(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result
 async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError> {
     for _ in 0..SENT_MAX {
         let Some(sequence) = ledger.expects_sent()? else { break };
-        match wallet.find_settled(ledger.account(), sequence).await {
-            Some(certificate) => ledger.take_sent(&certificate)?,
+        let account = ledger.account();
+        if let Some(certificate) = wallet.find_settled(account, sequence).await {
+            ledger.take_sent(certificate.transfer(), &certificate.digest())?;
+            continue;
+        }
+        match wallet.find_uncertified(account, sequence).await {
+            Ok(Some(Uncertified::Settled(transfer))) => {
+                ledger.take_sent(&transfer, &wallet.network().domain().transfer_digest(&transfer))?;
+            }
             // The void number paid nothing.
-            None if is_void(wallet, ledger.account(), sequence).await => ledger.step_over(sequence)?,
-            None => break,
+            Ok(Some(Uncertified::Void)) => ledger.step_over(sequence)?,
+            Ok(None) => break,
+            Err(error) => {
+                tracing::debug!(%error, "cannot find out now what became of a number of the account");
+                break;
+            }
         }
     }
     Ok(())
-}
-
-/// Whether the contract voided a number of the account, as far as can be known now.
-async fn is_void(wallet: &Wallet, account: AccountId, sequence: SequenceNumber) -> bool {
-    wallet.is_voided(account, sequence).await.unwrap_or_else(|error| {
-        tracing::debug!(%error, "cannot find out now whether a number of the account is void");
-        false
-    })
 }
 
 /// Adds payments from the inbox that the ledger lacks, a bounded number at a time.

@@ -167,8 +167,8 @@ impl Wallet {
         self.note_spent(journal, ordered, answers).await
     }
 
-    /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint
-    /// proves of it.
+    /// If the number of an order was used long ago, and no authority shows a certificate of it that is settled, notes what a
+    /// checkpoint proves of it.
     async fn note_archived(
         &self,
         journal: &OrderJournal,
@@ -176,7 +176,9 @@ impl Wallet {
         answers: &Answers<AccountState>,
     ) -> Result<Option<Resumed>, WalletError> {
         let (account, sequence) = (ordered.sender(), ordered.sequence());
-        if !self.is_stepped_over(sequence, answers) || self.find_counting_certificate(account, sequence).await.is_some()
+        // A certificate that is not settled may be of another order than was executed.
+        if !self.is_stepped_over(sequence, answers)
+            || matches!(self.find_examined(account, sequence).await, Some((_, true)))
         {
             return Ok(None);
         }
@@ -403,7 +405,6 @@ impl Wallet {
             }
             _ => Vec::new(),
         };
-        let epoch = self.network().committee().epoch();
         let mut unsettled = Vec::new();
         // The newest first: with it, the folder knows the next number even if this is interrupted.
         for sequence in numbers.iter().rev().copied() {
@@ -424,14 +425,8 @@ impl Wallet {
                 continue;
             };
             journal.certify(&certificate)?;
-            if sequence.next() >= Some(next) {
-                continue;
-            }
-            // The next certificate has votes of a quorum, whose members had confirmed one of this number before they voted.
-            // In the current epoch, there is one. Keys of an earlier epoch may have made another.
-            if certificate.certificate().epoch >= epoch {
-                journal.settle(&certificate)?;
-            } else {
+            // A later number proves nothing of this one: it may be void, and its certificate one that was kept hidden.
+            if sequence.next() < Some(next) {
                 unsettled.push(certificate);
             }
         }
@@ -439,7 +434,7 @@ impl Wallet {
         self.settle_many(unsettled, |certificate, settled| match settled {
             Ok(_) => journal.settle(&certificate),
             Err(error) => {
-                tracing::warn!(digest = %certificate.digest(), %error, "a certificate of an earlier epoch is not settled");
+                tracing::warn!(digest = %certificate.digest(), %error, "a certificate of an earlier number is not settled");
                 Ok(())
             }
         })

@@ -59,4 +59,5 @@ pub use receive::Collected;
 pub use spent::{RedemptionState, redemption_state};
 pub use unlock::Unlocking;
 pub use view::{AccountView, AuthorityView, assets_of};
+pub use voids::Uncertified;
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

@@ -11,6 +11,16 @@ use crate::error::WalletError;
 use crate::folder::OrderJournal;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 
+/// What is proven of a number without its certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Uncertified {
+    /// A checkpoint proves that this is settled under it, and authorities have pruned its certificate; or that a recovery
+    /// debited this redemption, because the contract had paid it.
+    Settled(Box<Transfer>),
+    /// A checkpoint, or the contract, says that it is void.
+    Void,
+}
+
 impl Wallet {
     /// Notes which unfinished orders of an account are void. If the Ethereum node does not answer, it notes none.
     ///
@@ -29,14 +39,27 @@ impl Wallet {
         Ok(())
     }
 
-    /// Whether a number of any account is void: f + 1 authorities have stepped over it, the contract confirms it, and a
-    /// quorum answers that it has no certificate of it.
+    /// What is proven, without a certificate, of a number of any account that f + 1 authorities are beyond. `None` if
+    /// nothing is now.
     ///
     /// # Errors
     /// If too few authorities answer.
-    pub async fn is_voided(&self, account: AccountId, sequence: SequenceNumber) -> Result<bool, WalletError> {
+    pub async fn find_uncertified(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Uncertified>, WalletError> {
         let answers = self.ask_account(account).await?;
-        Ok(self.is_void(account, sequence, &answers).await)
+        if !self.is_stepped_over(sequence, &answers) {
+            return Ok(None);
+        }
+        let archived = self.network().archived_number(account, sequence, Instant::now() + READ_PATIENCE).await;
+        if let Some(entry) = archived {
+            return Ok(Some(
+                entry.transfer.map_or(Uncertified::Void, |transfer| Uncertified::Settled(Box::new(transfer))),
+            ));
+        }
+        Ok(self.is_void(account, sequence, &answers).await.then_some(Uncertified::Void))
     }
 
     /// Notes a number as void if it is.

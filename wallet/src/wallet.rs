@@ -324,8 +324,13 @@ impl Wallet {
         is_settled.then_some(found)
     }
 
-    /// A certificate that may count, and whether it is settled.
-    async fn find_examined(&self, account: AccountId, sequence: SequenceNumber) -> Option<(VerifiedCertificate, bool)> {
+    /// A certificate that may count, and whether it is settled. `None` also after so many that do not count that there may
+    /// be more: then only proofs that need no certificate decide.
+    pub(crate) async fn find_examined(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Option<(VerifiedCertificate, bool)> {
         let mut found = self.find_certificate(account, sequence).await?;
         for _ in 0..CERTIFICATES_MAX {
             match self.through_epochs(|| self.client().settle(&found)).await {
@@ -337,10 +342,10 @@ impl Wallet {
                 // which order was executed.
                 Err(QuorumError::Voided { .. } | QuorumError::Pruned { .. }) => return None,
                 Ok(_) => return Some((found, true)),
-                Err(_) => break,
+                Err(_) => return Some((found, false)),
             }
         }
-        Some((found, false))
+        None
     }
 
     /// Has certificates settled, many at a time, until `READ_PATIENCE` is over, and notes each outcome.

@@ -84,7 +84,7 @@ impl Network {
         members.all(|name| self.is_listed(&name) || known.told.contains_key(&name))
     }
 
-    fn is_listed(&self, name: &AuthorityName) -> bool {
+    pub(super) fn is_listed(&self, name: &AuthorityName) -> bool {
         self.shared.listed.iter().any(|listed| listed.name() == *name)
     }
 

@@ -62,8 +62,9 @@ impl Network {
     pub(crate) fn present_name(&self, name: AuthorityName) -> AuthorityName {
         let known = self.shared.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_member = |name: &AuthorityName| known.committees.current().member(name).is_some();
+        let is_found = |name: &AuthorityName| self.is_listed(name) || known.told.contains_key(name);
         match known.names.get(&name) {
-            Some(now) if !is_member(&name) && is_member(now) && !known.told.contains_key(now) => *now,
+            Some(now) if !is_member(&name) && is_member(now) && !is_found(now) => *now,
             _ => name,
         }
     }

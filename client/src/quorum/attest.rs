@@ -156,7 +156,8 @@ impl CommitteeClient {
     /// there. Returns the authority's epoch, `None` from a release that sends none, and the sender's next number there.
     ///
     /// # Errors
-    /// See [`PeerFailure`]. [`PeerFailure::Unattested`] if too few authorities know the certificate.
+    /// See [`PeerFailure`]. [`PeerFailure::Unattested`] if too few authorities know the certificate: then no search finds it
+    /// again. [`PeerFailure::Behind`] if too few have said that.
     pub(super) async fn submit(
         &self,
         authority: &AuthorityClient,
@@ -171,13 +172,12 @@ impl CommitteeClient {
         let (domain, digest) = (self.network.domain(), certificate.digest());
         match attest(authorities.iter(), domain, &committee, certificate.certificate(), digest).await {
             Ok(attested) => shard.confirm_attested(&attested).await.map_err(failure_of),
-            Err(Unattested::Unknown) => Err(unattested),
-            Err(Unattested::NewEpoch(epoch)) => Err(PeerFailure::OtherEpoch(epoch)),
-            Err(Unattested::Late | Unattested::Pruned) => {
-                let reason =
-                    "too few authorities have said whether they know the certificate, whose epoch ended long ago";
-                Err(PeerFailure::Silent(reason.into()))
+            Err(Unattested::Unknown) => {
+                self.network.outdate(certificate);
+                Err(unattested)
             }
+            Err(Unattested::NewEpoch(epoch)) => Err(PeerFailure::OtherEpoch(epoch)),
+            Err(Unattested::Late | Unattested::Pruned) => Err(PeerFailure::Behind(certificate.transfer().sequence())),
         }
     }
 }

@@ -19,6 +19,8 @@ const RECEIVED_PAGES_MAX: u64 = 20;
 const LATE_LIST: Duration = Duration::from_secs(1);
 /// The maximum number of times that a confirmation is repeated after sending earlier certificates.
 const CONFIRM_ROUNDS_MAX: usize = 4;
+/// The maximum number of certificates of one list that an authority refuses before the rest of that list is left out.
+const REFUSED_MAX: usize = 32;
 
 impl CommitteeClient {
     /// A verified certificate, from the wallet's own files or else from whichever authority has it.
@@ -98,7 +100,11 @@ impl CommitteeClient {
     }
 
     /// Sends an authority the payments to `account` that others list and it does not, except those that it is `known`
-    /// to have. Returns how many it confirmed.
+    /// to have. Returns how many it confirmed. A certificate that it refuses ends nothing else: its number may be frozen or
+    /// void there.
+    ///
+    /// # Errors
+    /// If it does not answer.
     pub(super) async fn push_received(
         &self,
         authority: &AuthorityClient,
@@ -114,6 +120,7 @@ impl CommitteeClient {
         let (mut brought, mut lists) = (0_usize, 0_usize);
         while let Some((lister, listed)) = asked.next(deadline).await {
             let Ok(listed) = listed else { continue };
+            let mut refused = 0_usize;
             for received in listed {
                 let (sender, sequence) = name_of(&received);
                 if known.contains(&(sender, sequence)) {
@@ -126,9 +133,22 @@ impl CommitteeClient {
                     break;
                 };
                 self.report(Progress::CatchingUp { authority: authority.name(), account: sender, sequence });
-                self.confirm(authority, &certificate).await?;
-                known.insert((sender, sequence));
-                brought = brought.saturating_add(1);
+                match self.confirm(authority, &certificate).await {
+                    Ok(_) => {
+                        known.insert((sender, sequence));
+                        brought = brought.saturating_add(1);
+                    }
+                    Err(silence @ (PeerFailure::Silent(_) | PeerFailure::Busy(_) | PeerFailure::Restored)) => {
+                        return Err(silence);
+                    }
+                    Err(failure) => {
+                        tracing::debug!(authority = %authority.name(), %sender, %sequence, %failure, "a payment is refused");
+                        refused = refused.saturating_add(1);
+                    }
+                }
+                if refused >= REFUSED_MAX {
+                    break;
+                }
             }
             let is_member = self.network.committee().member(&self.network.present_name(lister)).is_some();
             lists = lists.saturating_add(usize::from(is_member));

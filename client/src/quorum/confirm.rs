@@ -110,7 +110,7 @@ impl CommitteeClient {
             confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
         let (mut confirmed, mut ended, mut voided) = (Voices::default(), Voices::default(), Voices::default());
-        let (mut ahead, mut refusals, mut unattested) = (Vec::new(), 0_usize, 0_usize);
+        let (mut ahead, mut refused, mut unattested) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let (mut counting_since, trusted) = (Epoch(u64::MAX), committee.one_honest());
         let no_quorum = |confirmed: &Voices, timed_out| {
             no_quorum("confirmations", confirmed.members.len(), quorum, timed_out, &failures)
@@ -150,23 +150,23 @@ impl CommitteeClient {
                 }
                 Outcome::Ahead(_) | Outcome::Refused | Outcome::Unattested if !is_member => {}
                 Outcome::Ahead(epoch) => {
-                    ahead.push(epoch);
-                    if let Some(epoch) = newer_epoch(&committee, ahead.iter().copied()) {
+                    ahead.insert(name, epoch);
+                    if let Some(epoch) = newer_epoch(&committee, ahead.values().copied()) {
                         return Err(QuorumError::NewEpoch { epoch, known: committee.epoch() });
                     }
                 }
                 Outcome::Refused | Outcome::Unattested => {
-                    refusals = refusals.saturating_add(1);
-                    unattested = unattested.saturating_add(usize::from(outcome == Outcome::Unattested));
+                    refused.insert(name);
+                    unattested.extend((outcome == Outcome::Unattested).then_some(name));
                     // One of them is honest, and too few know the certificate.
-                    if unattested >= trusted {
+                    if unattested.len() >= trusted {
                         self.network.outdate(certificate);
                         return Err(QuorumError::Outdated(certificate.certificate().epoch));
                     }
                 }
             }
-            let refusals = refusals.saturating_add(ended.members.len()).saturating_add(voided.members.len());
-            if is_unsettled(&committee, refusals) {
+            let refusing: BTreeSet<_> = refused.iter().chain(&ended.members).chain(&voided.members).collect();
+            if is_unsettled(&committee, refusing.len()) {
                 return Err(no_quorum(&confirmed, false));
             }
             if confirmed.members.len() >= quorum {

@@ -35,8 +35,8 @@ pub enum PeerFailure {
         /// How long it asks to be left alone.
         retry_after: Duration,
     },
-    /// It lacks an earlier certificate, and no authority has it, or too few know it and its epoch ended long ago.
-    #[error("it lacks the certificate of sequence number {0}, which too few authorities know; finish that order first")]
+    /// It lacks a certificate, and no authority has it, or its epoch ended long ago and too few attest it now.
+    #[error("it lacks certificate {0}, which too few authorities show or attest now; finish that order first")]
     Behind(SequenceNumber),
     /// It is locked on another order.
     #[error("it is locked on another order ({0})")]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod archived;
+mod behind;
 mod certificates;
 mod connection;
 mod conversations;

@@ -1,12 +1,13 @@
 //! Members that the endpoints file does not list.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{Names, Network, NetworkError};
-use fastpay_core::{AuthorityName, Epoch, MemberEndpoint, SignedEndpoint};
-use fastpay_testkit::TestCommittee;
-use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
+use fastpay_client::{AuthorityEndpoints, CommitteeClient, Names, Network, NetworkError, NoCertificates};
+use fastpay_core::{AuthorityName, Committees, Epoch, MemberEndpoint, SignedEndpoint};
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, Role, options};
+use fastpay_testkit::{TestCommittee, alice, bob, payment};
 use tokio::time::Instant;
 
 /// The committee of the next epoch: the first member stays, and all others are new.
@@ -30,6 +31,11 @@ fn told(network: &Network) -> BTreeMap<AuthorityName, u64> {
 /// How many clients there are of an authority.
 fn count(network: &Network, name: AuthorityName) -> usize {
     network.authorities().iter().filter(|client| client.name() == name).count()
+}
+
+/// Whether the endpoints file lists an authority.
+fn is_listed(fakes: &FakeCommittee, name: &AuthorityName) -> bool {
+    fakes.endpoints.authorities.iter().any(|entry| entry.name == *name)
 }
 
 /// Has the network follow the committee to its next epoch, in which these listed endpoints have new names.
@@ -115,6 +121,51 @@ async fn a_member_that_says_where_it_is_has_no_second_voice_at_an_endpoint_that_
     network.learn_names(Instant::now() + Duration::from_secs(10)).await;
     assert_eq!(network.names().len(), 3);
     assert_eq!((count(&network, name), network.authorities().len()), (1, 5));
+}
+
+#[tokio::test]
+async fn a_member_that_the_file_lists_has_no_second_voice_at_an_endpoint_that_claimed_its_name() {
+    let fakes = FakeCommittee::start().await;
+    let next = next_of(&fakes.committee);
+    let member = next.keys.iter().map(|keys| keys.public().name).find(|name| !is_listed(&fakes, name)).unwrap();
+    let former = fakes
+        .endpoints
+        .authorities
+        .iter()
+        .map(|entry| entry.name)
+        .find(|name| next.committee.member(name).is_none())
+        .unwrap();
+    // The wallet has stored the claim. Its newest file lists the member, too.
+    let mut committees = Committees::new(fakes.committee.committee.clone()).unwrap();
+    committees.install(next.committee.clone()).unwrap();
+    let mut endpoints = fakes.endpoints.clone();
+    let shards = vec!["http://127.0.0.1:5".into()];
+    endpoints.authorities.push(AuthorityEndpoints { name: member, shards, http: None, tls_ca: None, label: None });
+    let network = Network::new(next.domain, committees.clone(), &endpoints).unwrap();
+    network.adopt(committees, [(former, member)].into());
+    assert_eq!(count(&network, member), 1);
+    // Without the one that claims it; in the order of the file.
+    assert_eq!((network.authorities().len(), network.authorities()[3].name()), (4, member));
+    let answers = network.ask_all(Instant::now() + Duration::from_secs(10), |_| async { Ok(()) }).await;
+    assert!(!network.of_members(&answers).contains_key(&former));
+    assert_eq!(answers.iter().filter(|(name, _)| *name == member).count(), 1);
+}
+
+#[tokio::test]
+async fn a_member_that_is_listed_several_times_refuses_once() {
+    let fakes = FakeCommittee::start().await;
+    let clients = fakes.network().authorities().to_vec();
+    let [.., refuses] = &clients[..] else { panic!() };
+    let listed: Vec<_> = [refuses; 2].into_iter().chain(&clients).cloned().collect();
+    let network = Network::of(fakes.committee.domain, fakes.network().committees(), listed);
+    let (refusing, others) = fakes.authorities.split_last().unwrap();
+    refusing.play(Role::RefusesCertificates);
+    others.iter().for_each(|other| other.play(Role::Slow(Duration::from_millis(200))));
+    let order = alice().order(&fakes.committee.domain, payment(alice().account(), bob().account(), 7, 0).into());
+    fakes.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let client = CommitteeClient::new(network, Arc::new(NoCertificates), options());
+    let settled = client.settle(&fakes.committee.certified(&order)).await.unwrap();
+    assert_eq!(settled.confirmed.len(), 3);
 }
 
 #[tokio::test]

@@ -183,6 +183,36 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     assert_eq!(scene.ledger.expects_sent().unwrap(), None);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_whose_certificate_is_pruned_is_found_in_an_archive_and_hides_no_later_one() {
+    let scene = Scene::new().await;
+    scene.pay();
+    for sequence in [1, 2] {
+        scene.settle(&alice(), payment(alice().account(), bob().account(), 4, sequence));
+    }
+    assert!(scene.poll().await.is_none());
+    let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
+    let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
+    let list = serde_json::to_value(&list).unwrap();
+    let refund = |line: usize, sequence| {
+        let memo = parse_memo(list["refunds"][line]["memo"].as_str().unwrap()).unwrap();
+        scene.settle(&bob(), Payment { memo, ..payment(bob().account(), alice().account(), 4, sequence) });
+    };
+    refund(0, 0);
+    scene.committee.prune(true);
+    refund(1, 1);
+    // Nobody shows an archive that is proven.
+    scene.play(Role::FalseArchive);
+    scene.poll().await;
+    assert_eq!(scene.ledger.expects_sent().unwrap(), Some(SequenceNumber(0)));
+    scene.play(Role::Honest);
+    assert!(scene.poll().await.is_none());
+    let paid = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
+    let numbers = [0, 1].map(|line: usize| paid["refunds"][line]["paid"]["sequence"].as_u64());
+    assert_eq!(numbers, [Some(0), Some(1)], "{paid}");
+    assert_eq!(scene.ledger.expects_sent().unwrap(), None);
+}
+
 /// Retired keys certified another order of the owner, whose number is used; all confirm it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refund_that_was_not_executed_is_not_taken_for_paid() {

@@ -148,7 +148,7 @@ async function replacedEarlier(from: Follower, hash: Hex): Promise<TransactionRe
     } else if (await answered(from, () => contract.isTaken(place as Place))) {
       const receipt = await answered(from, async () => (await contract.receipt(hash)) ?? contract.receiptAt(place as Place));
       if (receipt !== undefined) return receipt;
-      const message = `the transaction ${hash} was cancelled or replaced in the wallet and will never be included`;
+      const message = `the transaction ${hash} was cancelled or replaced in the wallet`;
       throw new FastPayError("not-found", message, "check the wallet: its replacement may have done the same");
     }
     await sleep(contract.client.pollingInterval, signal);

@@ -11,7 +11,7 @@ import type { PeerFailure } from "../progress.js";
 import type { TransferOrder } from "../transfer.js";
 import { mayVoteFor, verifyOrder, voteFault, type VerifiedOrder, type Vote } from "../verify.js";
 import { Backoff } from "../waiting.js";
-import { pushReceived, pushSent, failureOf } from "./catch-up.js";
+import { failureOf, isSilence, pushReceived, pushSent } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import type { PeerAnswer } from "./tally.js";
 
@@ -141,7 +141,7 @@ class Conversation {
         return last({ type: "out", failure: { kind: "refused", message: error.message } });
       default: {
         const failure = failureOf(error);
-        return failure.kind === "silent" || failure.kind === "restored" ? later({ type: "later", failure }) : last({ type: "out", failure });
+        return isSilence(failure) ? later({ type: "later", failure }) : last({ type: "out", failure });
       }
     }
   }

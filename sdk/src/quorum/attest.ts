@@ -36,7 +36,7 @@ export function isUnattested(error: unknown): error is ProblemError {
 /**
  * Submits a certificate, with the votes of others that it exists if it does not count by itself at this authority.
  * Throws what the authority answers: `unattested` if so many members do not know the certificate that it cannot get the
- * votes; if others have not answered, a failure after which it is tried again.
+ * votes, and then no search finds it again; if others have not answered, a failure after which it is tried again.
  */
 export async function submit(
   operation: Operation,
@@ -49,9 +49,11 @@ export async function submit(
   try {
     return await authority.confirm(certificate, signal);
   } catch (error) {
-    const votes = isUnattested(error) ? await attest(network, committee, certificate, signal) : undefined;
-    if (votes === undefined) throw error;
-    return authority.confirmAttested(certificate, committee.epoch, votes, signal);
+    if (!isUnattested(error)) throw error;
+    const votes = await attest(network, committee, certificate, signal);
+    if (votes !== undefined) return authority.confirmAttested(certificate, committee.epoch, votes, signal);
+    network.outdate(certificate);
+    throw error;
   }
 }
 

@@ -8,7 +8,7 @@ import type { AccountId } from "../accounts.js";
 import { memberIn, type AuthorityClient } from "../authority.js";
 import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import { messageOf } from "../errors.js";
+import { isFastPayError, messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { PeerFailure } from "../progress.js";
 import { readNewest } from "../lists.js";
@@ -27,6 +27,8 @@ const RECEIVED_MAX = 2_000;
 const LATE_LIST_MS = 1_000;
 /** The maximum number of attempts to confirm a certificate, with earlier certificates sent in between. */
 const CONFIRM_ROUNDS_MAX = 4;
+/** The number of refused certificates after which the rest of a list is left out. */
+const REFUSED_MAX = 32;
 
 /** Refusals that have no facts. */
 const PLAIN = ["no-primary", "frozen", "voided", "not-requested"] as const;
@@ -47,6 +49,11 @@ export function failureOf(error: unknown): PeerFailure {
   }
   const isMalformed = error instanceof Error && "code" in error && error.code === "malformed-answer";
   return { kind: isMalformed ? "misbehaved" : "silent", message: messageOf(error) };
+}
+
+/** Whether an authority gives no answer to a request for now. */
+export function isSilence({ kind }: PeerFailure): boolean {
+  return kind === "silent" || kind === "restored";
 }
 
 /** Whether an authority refuses a certificate because a recovery has ended the epoch of it. */
@@ -132,7 +139,8 @@ function missingBefore(error: unknown, sequence: bigint): bigint | undefined {
 
 /**
  * Sends the authority the certificates of payments to `account` that other authorities list and this one does not,
- * except those in `known`. Returns the number of certificates sent.
+ * except those in `known`. Returns the number of certificates confirmed. One that it refuses ends nothing else: its number
+ * may be frozen or void there. Throws if it does not answer.
  */
 export async function pushReceived(
   operation: Operation,
@@ -160,6 +168,7 @@ export async function pushReceived(
     const { other, entries } = await Promise.race(lists.values());
     lists.delete(other);
     if (entries === undefined) continue;
+    let refused = 0;
     for (const entry of entries) {
       const listed = listedOf(entry);
       const { sender, sequence } = listed;
@@ -171,8 +180,16 @@ export async function pushReceived(
       // What a checkpoint proves cannot be sent: its certificate is pruned.
       if (proof.type === "certificate" && !brought.has(proof.certificate.digest)) {
         operation.report({ type: "catching-up", authority, account: sender, sequence });
-        await confirm(operation, authority, proof.certificate, signal);
-        brought.add(proof.certificate.digest);
+        try {
+          await confirm(operation, authority, proof.certificate, signal);
+          brought.add(proof.certificate.digest);
+        } catch (error) {
+          // Other members may be silent about a certificate that needs their votes: that is not its silence.
+          if (isSilence(failureOf(error)) && !isFastPayError(error, "no-quorum")) throw error;
+          refused += 1;
+          if (refused < REFUSED_MAX) continue;
+          break;
+        }
       }
       known.add(textOf(listed));
     }

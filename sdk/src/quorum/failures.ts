@@ -24,7 +24,7 @@ export function misbehaved(message: string): PeerFailureError {
 
 /** f + 1 authorities have pruned what they executed under a number: only an archive proves which order that was. */
 export function onlyArchived(sequence: bigint): FastPayError {
-  const message = `authorities have pruned what was executed under number ${sequence}, and no archive answers`;
+  const message = `authorities have pruned number ${sequence}, and no archive answers`;
   return new FastPayError("no-quorum", message, "list an authority with an archive, then resume");
 }
 
@@ -34,9 +34,9 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "silent":
       return failure.message;
     case "restored":
-      return "it was restored from an older copy and does not vote until it has its earlier votes";
+      return "it was restored from an older copy, and first reads its earlier votes";
     case "insufficient-balance":
-      return "the balance there is too low: it has not received some deposits or payments yet";
+      return "the balance there is too low: deposits or payments are on their way";
     case "no-room":
       return NO_ROOM[failure.whose];
     case "behind":
@@ -54,9 +54,9 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "voided":
       return "it reports that the contract voided this number";
     case "epoch-ended":
-      return `a recovery has installed epoch ${failure.epoch}, and it refuses certificates of earlier epochs`;
+      return `a recovery has installed epoch ${failure.epoch} and ended earlier ones`;
     case "unattested":
-      return `certificates of epoch ${failure.epoch} do not count by themselves there any more, and too few authorities know this one`;
+      return `its epoch ${failure.epoch} ended long ago, and too few authorities know this certificate`;
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
@@ -105,8 +105,8 @@ export function conflictError(conflict: OrderConflict): FastPayError {
   const message = `${whose ?? "there are several orders"}, signed with the same key by copies of this wallet`;
   const canEnd = conflict.leader() !== undefined;
   const action = canEnd
-    ? "one can still be finished when authorities that are silent now answer: stop the other copy, then resume"
-    : "these authorities report that none can be certified any more. The account can still receive. Stop the other copy, and unlock the account: the contract decides, and the account can send again";
+    ? "one can still be finished once silent authorities answer: stop the other copy, then resume"
+    : "none can be certified any more. The account can still receive. To send again, stop the other copy, and unlock the account";
   return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }
 
@@ -114,7 +114,7 @@ export function conflictError(conflict: OrderConflict): FastPayError {
 export function superseded(certificate: VerifiedCertificate): FastPayError {
   const { sender, sequence } = certificate.order.transfer;
   const message =
-    `number ${sequence} of account ${formatAccount(sender)} was used for another transfer, by another copy of this wallet; ` +
+    `another copy of this wallet used number ${sequence} of account ${formatAccount(sender)} for another transfer; ` +
     "this one was not executed and never will be";
   return new FastPayError("superseded", message, "check the history, then order it again", {
     details: { certificate },
@@ -123,14 +123,14 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
 
 /** f + 1 authorities report that the contract voided the number. */
 export function voided(): FastPayError {
-  const message = "the contract voided this number: nothing was paid with it, and nothing will be";
+  const message = "the contract voided this number: nothing is ever paid with it";
   return new FastPayError("voided", message, "resume to record it, then order it again");
 }
 
 /** f + 1 authorities wait for the contract. */
 export function frozen(): FastPayError {
   const message = "the contract was asked to unlock this number, and has not decided yet";
-  const action = "nothing is lost: unlock the account to continue; no other order of it is executed before";
+  const action = "nothing is lost: unlock the account to continue";
   return new FastPayError("frozen", message, action);
 }
 
@@ -140,7 +140,7 @@ export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): Fas
   const agree = (on: PeerFailure["kind"]): boolean => kinds.filter((kind) => kind === on).length >= trusted;
   if (agree("voided")) return voided();
   if (agree("epoch-ended")) {
-    return uncounted("a recovery has replaced the committee that certified this, and the certificate counts for nothing any more");
+    return uncounted("a recovery has ended the epoch in which this was certified");
   }
   if (agree("unattested")) return unattested();
   return agree("frozen") ? frozen() : undefined;
@@ -158,6 +158,6 @@ function uncounted(message: string): FastPayError {
 
 /** f + 1 authorities vote in a newer epoch than the contract shows. */
 export function newEpoch(epoch: bigint, known: bigint): FastPayError {
-  const message = `the authorities vote in epoch ${epoch}, and the newest final epoch at the Ethereum node is ${known}`;
+  const message = `the authorities vote in epoch ${epoch}, and the newest final epoch on Ethereum is ${known}`;
   return new FastPayError("new-epoch", message, "nothing is lost: resume in a while", { details: { epoch, known } });
 }

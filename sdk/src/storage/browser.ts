@@ -131,6 +131,6 @@ function unusable(why: string, cause?: unknown): FastPayError {
 }
 
 function outdated(): FastPayError {
-  const message = "a newer version of this page changed the browser's storage, and this version cannot read it";
+  const message = "a newer version of this page changed the browser's storage";
   return new FastPayError("storage", message, "reload this page");
 }

@@ -43,7 +43,7 @@ import { isPassed, isSpentUnexecuted, isVoid, noteSpent } from "./voids.js";
 const LEARNED_MAX = 256n;
 /** The number of certificates of one number that are tried: retired keys can make several. */
 const CERTIFICATES_MAX = 8;
-/** The number of learnt certificates of earlier epochs that are settled at a time. */
+/** The number of learnt certificates that are settled at a time. */
 const SETTLED_AT_ONCE = 8;
 
 /** Finishes a stored order. */
@@ -238,12 +238,19 @@ export async function bringHome(
   ordered: Transfer = order.transfer,
 ): Promise<Certified> {
   const start = performance.now();
-  const certificate = await certifyOne(operation, order, first);
-  const certifiedAfterMs = performance.now() - start;
-  // If the storage fails, settle the payment all the same: `settleStored` reports the failure.
-  await journal.certify(certificate).catch(() => undefined);
-  const receipt = await settleStored(operation, journal, certificate);
-  return resumedOf(ordered, transferDigest(operation.network.domain, ordered), { ...receipt, resumed, certifiedAfterMs });
+  for (let tried = 0; ; tried += 1) {
+    const certificate = await certifyOne(operation, order, first);
+    const certifiedAfterMs = performance.now() - start;
+    // If the storage fails, settle the payment all the same: `settleStored` reports the failure.
+    await journal.certify(certificate).catch(() => undefined);
+    try {
+      const receipt = await settleStored(operation, journal, certificate);
+      return resumedOf(ordered, transferDigest(operation.network.domain, ordered), { ...receipt, resumed, certifiedAfterMs });
+    } catch (error) {
+      // A liar showed what retired keys may have made. It is not found again.
+      if (!isFastPayError(error, "epoch-ended") || tried >= CERTIFICATES_MAX) throw error;
+    }
+  }
 }
 
 /** The outcome of our order, given the certificate of its number. */
@@ -369,11 +376,8 @@ async function learn(
     } else {
       const { certificate } = found.proof;
       await journal.certify(certificate);
-      if (sequence + 1n === next) continue;
-      // A quorum voted for the order after this one, and had executed this one before, unless keys of an earlier epoch
-      // have made its certificate since.
-      if (certificate.epoch === network.committee.epoch) await journal.settle(sequence);
-      else doubted.push(certificate);
+      // A later number proves nothing of this one: it may be void, and its certificate one that was kept back.
+      if (sequence + 1n < next) doubted.push(certificate);
     }
   }
   const quietly = { ...operation, report: () => undefined };

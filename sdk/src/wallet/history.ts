@@ -179,8 +179,8 @@ async function proveReceived(network: Network, proofs: ReceivedProofs, listed: r
   const proven = await inTurns(listed, async ({ lister, listers, item }) => {
     const entry = await proofs.find(lister, listedOf(item));
     const certificate = entry?.proof.type === "certificate" ? entry.proof.certificate : undefined;
-    if (certificate === undefined || certificate.epoch === committee.epoch || membersAmong(listers, committee) >= trusted) return entry;
-    // Keys of an earlier epoch may have made it since, for a number that was used otherwise.
+    if (certificate === undefined || membersAmong(listers, committee) >= trusted) return entry;
+    // Its number may be void, or keys of an earlier epoch may have made it since.
     return (await attest(network, committee, certificate, closed).catch(() => undefined)) && entry;
   });
   // Of two orders under one name, a recovery has ended the earlier one.

@@ -316,6 +316,18 @@ function isVoid({ next, sent }: State, sequence: bigint): boolean {
   return sequence < next && sent[Number(sequence)] === undefined;
 }
 
+/** The same answer a moment later. */
+export function later(answer: Answer): Answer {
+  if (typeof answer !== "object") throw new Error("an honest one answers");
+  return (response) => {
+    const send = (): void => {
+      response.writeHead(answer.status, { "content-type": "application/json" });
+      response.end(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
+    };
+    setTimeout(send, 50);
+  };
+}
+
 /** An entry of a list of received payments. */
 export function receivedJson(certificate: Certificate, number: number, output?: number): object {
   const { transfer } = certificate.order;

@@ -22,8 +22,9 @@ import type { Spending } from "../../src/chain/spending.js";
 import { Network } from "../../src/network.js";
 import type { Context } from "../../src/wallet/context.js";
 import { resume, send } from "../../src/wallet/send.js";
+import { encodeCertificate } from "../../src/wire.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed } from "./committee.js";
-import { TestNode } from "./node.js";
+import { receivedJson, TestNode } from "./node.js";
 
 /** Long timeouts for a busy machine. The tested behaviour does not depend on them. */
 export const TIMING: Timing = {
@@ -170,6 +171,18 @@ export class Scene {
     const votes = this.nodes.slice(0, 3).map(({ keys }) => keys.vote(epoch, transfer));
     votes.sort((a, b) => (a.authority < b.authority ? -1 : 1));
     return { order: { transfer, authorization }, epoch, votes };
+  }
+
+  /** Has an authority list what a certificate pays to Bob and nothing else, and show that certificate. */
+  lists(node: number, certificate: Certificate): void {
+    const counts = { nextSequence: "0", received: "1", deposits: "0" };
+    const shown = encodeCertificate(certificate);
+    this.node(node).lie = ({ path }) => {
+      if (path.endsWith("/received")) return { status: 200, body: { total: "1", payments: [receivedJson(certificate, 0)] } };
+      if (path.endsWith("/certificates/read")) return { status: 200, body: { certificates: [JSON.parse(shown)], lookedUp: 1 } };
+      if (path.includes("/certificates/")) return { status: 200, body: shown };
+      return path.startsWith("/v1/accounts/") ? { status: 200, body: { ...counts, pending: null, holdings: [], truncated: false } } : undefined;
+    };
   }
 
   /** Finishes Alice's unfinished orders. */

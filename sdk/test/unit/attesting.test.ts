@@ -14,7 +14,7 @@ import { resume, send } from "../../src/wallet/send.js";
 import { encodeCertificate } from "../../src/wire.js";
 import { TestArchive } from "../support/archive.js";
 import { DOMAIN, paymentOf, person, signed } from "../support/committee.js";
-import { problem, receivedJson, type Answer, type Request } from "../support/node.js";
+import { later, problem, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -136,6 +136,11 @@ describe("a certificate that keys of an ended epoch made later", () => {
   });
 });
 
+/** The amounts that Bob's history shows as received. */
+async function income(context: Context): Promise<bigint[]> {
+  return (await readHistory(context, scene.bob.account, 25, undefined)).received.map(({ payment }) => payment.amount);
+}
+
 test("a history shows no income that one authority proves with a certificate that keys of an ended epoch made later", async () => {
   const forged = await scene.certified(9n);
   const { transfer, authorization } = await signed(scene.alice, paymentOf(scene.alice.account, person("carol").account, 7n, 0n));
@@ -143,19 +148,31 @@ test("a history shows no income that one authority proves with a certificate tha
   const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(1n, transfer));
   for (const node of scene.nodes) node.confirm({ order: { transfer, authorization }, epoch: 1n, votes });
   const context = await scene.later();
-  const listing = ({ path }: Request): Answer | undefined => {
-    if (path.endsWith("/received")) return { status: 200, body: { total: "1", payments: [receivedJson(forged, 0)] } };
-    if (path.endsWith("/certificates/read")) return { status: 200, body: { certificates: [JSON.parse(encodeCertificate(forged))], lookedUp: 1 } };
-    if (path.includes("/certificates/")) return { status: 200, body: encodeCertificate(forged) };
-    const counts = { nextSequence: "0", received: "1", deposits: "0" };
-    return path.startsWith("/v1/accounts/") ? { status: 200, body: { ...counts, pending: null, holdings: [], truncated: false } } : undefined;
-  };
-  scene.node(0).lie = listing;
-  const shown = async () => (await readHistory(context, scene.bob.account, 25, undefined)).received.map(({ payment }) => payment.amount);
-  expect(await shown()).toEqual([]);
+  scene.lists(0, forged);
+  expect(await income(context)).toEqual([]);
   // A second member is f + 1.
-  scene.node(1).lie = listing;
-  expect(await shown()).toEqual([9n]);
+  scene.lists(1, forged);
+  expect(await income(context)).toEqual([9n]);
+});
+
+test("a history shows no income that one authority proves with a certificate whose number the contract voided", async () => {
+  const hidden = await scene.certified(9n);
+  for (const node of scene.nodes) {
+    node.freeze(scene.alice.account);
+    node.decide(scene.alice.account, undefined);
+  }
+  scene.lists(0, hidden);
+  expect(await income(scene.context)).toEqual([]);
+});
+
+test("a history shows income that one authority lists once a second one votes that it was executed", async () => {
+  const certificate = await scene.certified(9n);
+  scene.lists(0, certificate);
+  expect(await income(scene.context)).toEqual([]);
+  // Its own list has not arrived.
+  for (const node of scene.nodes.slice(0, 2)) node.confirm(certificate);
+  scene.node(1).account(scene.bob.account).received = [];
+  expect(await income(scene.context)).toEqual([9n]);
 });
 
 test("what is settled takes the place of a stored certificate of a later epoch for another order", async () => {
@@ -229,14 +246,23 @@ function journalOf({ store }: Context): OrderJournal {
 
 const operationIn = (context: Context) => operationOf(context, journalOf(context), () => undefined, undefined);
 
-/** The same answer a moment later. */
-function later(answer: Answer): Answer {
-  if (typeof answer !== "object") throw new Error("an honest one answers");
-  return (response) => {
-    const send = (): void => {
-      response.writeHead(answer.status, { "content-type": "application/json" });
-      response.end(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
+test("a certificate that nobody attests does not end a payment: the order is certified in its place", async () => {
+  const forged = encodeCertificate(await scene.certified(9n));
+  scene.rotate();
+  const context = await scene.later();
+  let isRefused = false;
+  for (const [number, node] of scene.nodes.entries()) {
+    node.lie = ({ path, body }) => {
+      const isOld = path === "/v1/certificates" && JSON.parse(body).epoch === "0";
+      isRefused ||= isOld;
+      if (isOld) return problem(409, "unattested", { epoch: "0" }, "never");
+      // The liar answers first.
+      if (number > 0) return path === "/v1/orders" && !isRefused ? problem(503, "busy", {}, "later") : undefined;
+      if (path.includes("/certificates/")) return { status: 200, body: forged };
+      return path === "/v1/orders" ? problem(409, "already-confirmed", { expectedSequence: "1" }) : undefined;
     };
-    setTimeout(send, 50);
-  };
-}
+  }
+  const intent = (sequence: bigint) => paymentOf(scene.alice.account, scene.bob.account, 7n, sequence);
+  const { certificate } = await send(context, scene.alice, intent, () => undefined, undefined);
+  expect(certificate).toMatchObject({ epoch: 1n, order: { transfer: { sequence: 0n, amount: 7n } } });
+});

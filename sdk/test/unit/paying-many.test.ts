@@ -14,6 +14,7 @@ import {
   type ManyStep,
   type OrderStore,
   type PayListLine,
+  type Payout,
   type Signer,
 } from "../../src/index.js";
 import { pageName, planList } from "../../src/pay-list.js";
@@ -58,6 +59,15 @@ function payAll(list: readonly PayListLine[], { store = scene.context.store, sig
 
 function states({ orders }: ListStatus): string[] {
   return orders.map(({ state }) => state);
+}
+
+/** The first page of a list, under number 0. */
+function pageOf(list: readonly PayListLine[]): Payout {
+  const { digest, pages } = planList(list, 256, DOMAIN);
+  const [page] = pages;
+  if (page === undefined) throw new Error("there is no page");
+  const { asset, outputs } = page;
+  return { type: "payout", sender: scene.alice.account, asset, outputs, sequence: 0n, memo: pageName(digest, 0) };
 }
 
 /** What each person has at the authority that has most of it. */
@@ -113,6 +123,23 @@ test("a list that another storage paid is not paid again though one authority hi
   const context = { ...scene.context, network, store: memoryStore() };
   const status = await payMany(context, signer, lines(2), {}, () => undefined);
   expect([signer.asked, states(status), status.orders[0]?.sequence]).toEqual([0, ["settled"], 0n]);
+  expect(paid(2)).toEqual(exactly(2));
+});
+
+test("a list is paid although one authority shows a certificate of it that it kept back until the number was void", async () => {
+  const hidden = await signed(scene.alice, pageOf(lines(2)));
+  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(0n, hidden.transfer));
+  for (const node of scene.nodes) {
+    node.freeze(scene.alice.account);
+    node.decide(scene.alice.account, undefined);
+  }
+  scene.chain.voided.add(0n);
+  await (await scene.pay(1n, { store: memoryStore() })).rest;
+  const hides = `/v1/accounts/${formatAccount(scene.alice.account)}/certificates/0`;
+  const body = encodeCertificate({ order: hidden, epoch: 0n, votes: votes.sort((a, b) => (a.authority < b.authority ? -1 : 1)) });
+  scene.node(0).lie = ({ path }) => (path === hides ? { status: 200, body } : undefined);
+  const status = await payAll(lines(2), { store: memoryStore() });
+  expect(status.orders.map(({ state, sequence }) => [state, sequence])).toEqual([["settled", 2n]]);
   expect(paid(2)).toEqual(exactly(2));
 });
 
@@ -347,12 +374,7 @@ test("a closed list is no longer open, and is paid if it is given again", async 
 });
 
 test("an order that another copy left unfinished is adopted as a page of the list", async () => {
-  const plan = planList(lines(2), 256, DOMAIN);
-  const [page] = plan.pages;
-  if (page === undefined) throw new Error("there is no page");
-  const { asset, outputs } = page;
-  const memo = pageName(plan.digest, 0);
-  const left = await signed(scene.alice, { type: "payout", sender: scene.alice.account, asset, outputs, sequence: 0n, memo });
+  const left = await signed(scene.alice, pageOf(lines(2)));
   for (const node of scene.nodes.slice(0, 2)) node.account(scene.alice.account).pending = left;
   const signer = counting();
   expect(states(await payAll(lines(2), { signer }))).toEqual(["settled"]);

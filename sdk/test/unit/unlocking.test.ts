@@ -409,6 +409,15 @@ describe("a void number", () => {
       expect((await scene.pay(7n)).certificate.order.transfer.sequence).toBe(1n);
     });
 
+    test("is noted as void by a new storage once a later number is used", async () => {
+      await voided();
+      await (await scene.pay(7n)).rest;
+      const store = memoryStore();
+      expect((await scene.pay(8n, { store })).certificate.order.transfer.sequence).toBe(2n);
+      const entries = await new OrderJournal(store, DOMAIN, alice()).entries();
+      expect(entries.map(({ state }) => state)).toEqual(["voided", "settled", "settled"]);
+    });
+
     test("is unlocked", async () => {
       expect(await run()).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
       expect(await journal().entries()).toMatchObject([{ state: "voided" }]);

@@ -2,13 +2,16 @@
 //! too, with a copy of the wallet. One authority shows the certificate, and all confirm it, because the number is used.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions};
-use fastpay_core::{Amount, Asset, Certificate, Digest, Memo, Output, Outputs, SequenceNumber, VerifiedCertificate};
-use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, REQUEST_TIMEOUT, Role, options};
+use fastpay_core::{
+    AccountId, Amount, Asset, Certificate, Digest, Memo, Output, Outputs, SequenceNumber, VerifiedCertificate,
+};
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, Message, REQUEST_TIMEOUT, Role, options};
 use fastpay_testkit::{alice, bob, carol};
-use fastpay_wallet::folder::OrderState;
+use fastpay_wallet::folder::{Folder, OrderState};
 use fastpay_wallet::{LOCK_PATIENCE, PayoutPage, Resumed, Wallet, WalletError};
 
 use crate::support::{Wallets, pay};
@@ -93,6 +96,51 @@ async fn a_forged_certificate_that_all_confirm_is_no_income() {
     assert_eq!(carols.folder().inbox(carol().account()).count().unwrap(), 0);
     let bobs = carols.collect(bob().account()).await.unwrap();
     assert_eq!((bobs.new.len(), bobs.is_whole), (1, true));
+}
+
+/// After each certificate that is refused, the liar shows one of another retired committee. Or it votes for the first one,
+/// and nobody can tell whether the authority that has pruned the number executed that.
+#[tokio::test]
+async fn certificates_of_retired_committees_do_not_hide_what_an_archive_proves() {
+    for role in [Role::BadVote, Role::Honest] {
+        let committee = FakeCommittee::start().await;
+        committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+        let home = tempfile::tempdir().unwrap();
+        let brief = QuorumOptions { deadline: REQUEST_TIMEOUT * 2, ..options() };
+        let wallet = Wallet::new(Folder::new(home.path()), committee.network(), brief);
+        let order = |to: AccountId, amount| committee.order(&alice(), &pay(to, amount), 0);
+        let (ours, other) = (order(bob().account(), 7), order(carol().account(), 9));
+        let journal = wallet.folder().orders(alice().account()).lock(LOCK_PATIENCE).await.unwrap();
+        journal.create(&committee.committee.verified(&ours)).unwrap();
+        drop(journal);
+        let mut forged = Vec::new();
+        for _ in 0..40 {
+            forged.push(committee.newest().certificate(&other));
+            committee.replace_long_ago(wallet.network());
+        }
+        let real = committee.newest().certificate(&ours);
+        committee.authorities.iter().for_each(|authority| authority.confirm(&real));
+        committee.prune(false);
+        // The last one alone has pruned it.
+        for keeps in &committee.authorities[1..3] {
+            keeps.show(&real, false);
+            keeps.play(Role::SlowCertificates(Duration::from_millis(200)));
+        }
+        let liar = committee.authorities[0].clone();
+        liar.play(role);
+        liar.show(&forged[0], false);
+        let shown = AtomicUsize::new(0);
+        committee.observe(move |message| {
+            let at = shown.load(Ordering::Relaxed);
+            if matches!(message, Message::Certificate(refused) if role == Role::BadVote && *refused == forged[at]) {
+                shown.store(at + 1, Ordering::Relaxed);
+                liar.show(&forged[at + 1], false);
+            }
+        });
+        let resumed = wallet.resume(alice().account()).await.unwrap();
+        let [Resumed::Archived { settled, .. }] = &resumed[..] else { panic!("{resumed:?}") };
+        assert_eq!(**settled, ours.transfer);
+    }
 }
 
 /// The real one is of the epoch before as well. It is settled, and the forged one is not.

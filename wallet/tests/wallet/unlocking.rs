@@ -229,7 +229,7 @@ async fn a_certificate_that_was_hidden_until_its_number_was_void_proves_nothing(
     assert_eq!(orders.entry(STUCK).unwrap().unwrap().state, OrderState::Voided);
     let receipt = wallet.send(&alice(), &pay(carol().account(), 20)).await.unwrap();
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
-    // A copy that has nothing, and one that has the order.
+    // A copy that has nothing, and one that has the order. A later number is used.
     for order in [None, Some(certificate.order.clone())] {
         let home = tempfile::tempdir().unwrap();
         scene.set_up(home.path()).await;
@@ -240,6 +240,8 @@ async fn a_certificate_that_was_hidden_until_its_number_was_void_proves_nothing(
         }
         let resumed = copy.resume(alice().account()).await.unwrap();
         assert!(resumed.iter().all(|resumed| !matches!(resumed, Resumed::Superseded { .. })), "{resumed:?}");
+        let noted = copy.folder().orders(alice().account()).entry(STUCK).unwrap().unwrap();
+        assert_eq!(noted.state, OrderState::Voided);
         copy.send(&alice(), &pay(carol().account(), 1)).await.unwrap();
     }
     assert_eq!(scene.committee.authorities[1].balance(bob().account()), 0);
