@@ -3,21 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use fastpay_private::parts::derive;
+use fastpay_private::{
+    Account, Asset, Coin, CommitteeSize, Credential, Domain, Fr, Limits, OWN_NOTE_BYTES, Owner, PAYMENT_NOTE_BYTES,
+    PrivateTransfer, Public, PublicKey, Sanctions, Shape, Signature, SpendingKey, field_from_hash, field_from_u128,
+    field_to_bytes, history_after, notes_hash,
+};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::account::Account;
 use crate::check::broken_rules;
-use crate::coin::Coin;
-use crate::credential::{Credential, Limits};
-use crate::field::{Asset, Domain, Fr, derive, field_from_hash, field_from_u128, field_to_bytes};
-use crate::history::history_after;
-use crate::messages::{PrivateTransfer, notes_hash};
-use crate::notes::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
-use crate::owner::{Owner, SpendingKey};
-use crate::sanctions::Sanctions;
-use crate::schnorr::{PublicKey, Signature};
-use crate::statement::{CommitteeSize, OutputValues, Public, Rule, Shape, Witness};
+use crate::statement::{OutputValues, Rule, Witness};
 
 /// What authorities put into the statement themselves, as certified.
 pub struct InForce {

@@ -1,8 +1,8 @@
 //! `vectors/private-objects.json`: hashes, keys, commitments and signatures, for implementations of their own.
 //!
-//! After a change that is meant: `UPDATE_VECTORS=1 cargo test --test prover vectors` (in `private-prover/`).
+//! After a change that is meant: `UPDATE_VECTORS=1 cargo test --workspace --test private vectors`.
 
-use fastpay_private_prover::*;
+use fastpay_private::*;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};

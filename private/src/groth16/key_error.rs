@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use super::keys::DevelopmentKeysRefused;
 use super::points::MalformedPoint;
-use crate::statement::CommitteeSize;
+use super::verifying_key::DevelopmentKeysRefused;
+use crate::public::CommitteeSize;
 
 /// A key that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -37,6 +37,12 @@ impl From<MalformedPoint> for MalformedProof {
 }
 
 impl Proof {
+    /// The proof of these points, by who made them.
+    #[must_use]
+    pub const fn new(a: G1Affine, b: G2Affine, c: G1Affine) -> Self {
+        Self { a, b, c }
+    }
+
     /// The bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
