@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce};
+use fastpay_core::private::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
 use rand_core::{CryptoRng, RngCore};
 use sha2::{Digest, Sha512};
 use thiserror::Error;
@@ -25,10 +26,7 @@ const OVERHEAD: usize = 32 + 1 + 16;
 const PAYMENT_BYTES: usize = 16 + 32 + 32;
 const OWN_BYTES: usize = 5 * 16 + 4 + 4 * 32;
 
-/// The size of a note to a payee.
-pub const PAYMENT_NOTE_BYTES: usize = PAYMENT_BYTES + OVERHEAD;
-/// The size of a note to oneself.
-pub const OWN_NOTE_BYTES: usize = OWN_BYTES + OVERHEAD;
+const _: () = assert!(PAYMENT_NOTE_BYTES == PAYMENT_BYTES + OVERHEAD && OWN_NOTE_BYTES == OWN_BYTES + OVERHEAD);
 
 /// Why a note was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

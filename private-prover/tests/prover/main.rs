@@ -12,6 +12,7 @@ mod removal;
 mod scene;
 mod solver;
 mod statement;
+mod transfers;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use fastpay_core::private::ProvenOrder;
 use fastpay_private_prover::*;
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -10,16 +11,19 @@ use serde_json::{Value, json};
 use super::forgeries::{Forger, forgeries};
 use super::random;
 use super::scene::{Claim, Scene};
+use super::transfers::{deployment, envelope};
 
 pub static KEY: LazyLock<ProvingKey> = LazyLock::new(|| {
     ProvingKey::development(Shape::of_committee(4).unwrap(), DEVELOPMENT_CHAIN).expect("a local network")
 });
 
-/// A payment, an opening and an exit, with their proofs.
+/// A payment, an opening and an exit, bound to their transfers' digests, with their proofs.
 pub static PROVED: LazyLock<Vec<(Claim, Proof)>> = LazyLock::new(|| {
     Scene::new(4)
         .claims()
-        .map(|claim| {
+        .map(|mut claim| {
+            let transfer = envelope(&claim.public).order(&claim.public).transfer;
+            claim.public.digest = field_from_hash(deployment().private_transfer_digest(&transfer).0);
             let proof = KEY.prove(&claim.public, &claim.witness, &mut OsRng).unwrap();
             (claim, proof)
         })
@@ -99,8 +103,11 @@ fn kept_proofs_verify() {
     };
     if std::env::var_os("UPDATE_VECTORS").is_some() {
         let [first, others @ ..] = &PROVED[..] else { panic!("there are three proofs") };
-        let kept =
-            |(claim, proof): &(Claim, Proof)| json!({ "inputs": inputs(claim), "proof": hex(&proof.to_bytes()) });
+        let kept = |(claim, proof): &(Claim, Proof)| {
+            let order = ProvenOrder { order: envelope(&claim.public).order(&claim.public), proof: proof.to_bytes() };
+            let order = hex(&borsh::to_vec(&order).unwrap());
+            json!({ "inputs": inputs(claim), "order": order, "proof": hex(&proof.to_bytes()) })
+        };
         let mut all = kept(first);
         all["key"] = hex(KEY.verifying().to_bytes()).into();
         all["key hash"] = hex(&KEY.verifying().hash()).into();

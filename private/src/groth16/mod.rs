@@ -8,6 +8,6 @@ mod verifying_key;
 
 pub use key_error::KeyError;
 pub use points::{MalformedPoint, decode_on_curve, decode_point};
-pub use proof::{MalformedProof, PROOF_BYTES, Proof};
+pub use proof::{MalformedProof, Proof};
 pub use verify::InvalidProof;
 pub use verifying_key::{DEVELOPMENT_CHAIN, DevelopmentKeysRefused, VerifyingKey, VerifyingPoints};

@@ -3,8 +3,11 @@
 use std::sync::LazyLock;
 
 use blstrs::{G1Affine, G2Affine};
+use fastpay_core::private::ProvenOrder;
 use fastpay_private::*;
 use serde_json::Value;
+
+use super::deployment;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/private-proof.json");
 
@@ -17,14 +20,28 @@ pub static KEY: LazyLock<VerifyingKey> = LazyLock::new(|| {
     key
 });
 
-/// A payment that withdraws, too, an opening of an account, and an exit, with their proofs.
-pub static PROVED: LazyLock<[(Public, Proof); 3]> = LazyLock::new(|| {
+/// A payment that withdraws, too, an opening of an account, and an exit.
+fn kept() -> [&'static Value; 3] {
     let [opening, exit] = &KEPT["others"].as_array().unwrap()[..] else { panic!("two others") };
-    [&*KEPT, opening, exit].map(|kept| {
+    [&KEPT, opening, exit]
+}
+
+/// Their public parts, and proofs.
+pub static PROVED: LazyLock<[(Public, Proof); 3]> = LazyLock::new(|| {
+    kept().map(|kept| {
         let proof = Proof::from_bytes(&bytes(&kept["proof"]).try_into().unwrap()).unwrap();
         (public(kept["inputs"].as_array().unwrap()), proof)
     })
 });
+
+/// The same as orders.
+pub fn orders() -> [ProvenOrder; 3] {
+    kept().map(|kept| {
+        let order: ProvenOrder = borsh::from_slice(&bytes(&kept["order"])).unwrap();
+        assert_eq!(order.proof[..], bytes(&kept["proof"]));
+        order
+    })
+}
 
 fn bytes(text: &Value) -> Vec<u8> {
     hex::decode(text.as_str().unwrap().strip_prefix("0x").unwrap()).unwrap()
@@ -36,7 +53,7 @@ fn public(inputs: &[Value]) -> Public {
     let elements: Vec<Fr> = bytes.iter().map(|bytes| field_from_bytes(bytes).unwrap()).collect();
     let keys: Vec<PublicKey> = bytes[10..].chunks_exact(2).map(|of| key(of[0], of[1])).collect();
     let public = Public {
-        domain: Domain::new(&[0xd0; 32]),
+        domain: Domain::new(&deployment().separator().0),
         asset: Asset(*bytes[1].last_chunk().unwrap()),
         account_nullifier: elements[2],
         coin_nullifier: elements[3],

@@ -5,11 +5,18 @@ mod kept;
 mod keys;
 mod notes;
 mod objects;
+mod pool;
 mod proofs;
 mod vectors;
 
+use fastpay_core::{Domain as Deployment, PrimaryAddress};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+
+/// A local network, and the contract that tests invent.
+fn deployment() -> Deployment {
+    Deployment::new(31337, PrimaryAddress::repeat_byte(0xfa))
+}
 
 /// A generator whose seed is printed, and can be given as `SEED`.
 fn random() -> StdRng {

@@ -1,5 +1,6 @@
 //! Notes are opened by one key, for one transaction, and by nobody else; and they look alike.
 
+use fastpay_core::private::PAYMENT_NOTE_BYTES;
 use fastpay_private::*;
 use ff::Field;
 use rand::rngs::{OsRng, StdRng};

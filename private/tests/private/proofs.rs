@@ -1,6 +1,7 @@
 //! The check of proofs: neither inputs nor bytes can be altered, alone or in a batch.
 
 use blstrs::{G1Affine, G1Projective, G2Affine};
+use fastpay_core::private::PROOF_BYTES;
 use fastpay_private::*;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
