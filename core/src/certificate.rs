@@ -37,14 +37,7 @@ impl Certificate {
         committee: &Committee,
         votes: &[VerifiedVote],
     ) -> Option<VerifiedCertificate> {
-        let fitting = votes.iter().filter(|vote| vote.is_for(order, committee.epoch()));
-        let mut votes: Vec<Vote> = fitting.map(|vote| vote.vote().clone()).collect();
-        votes.sort_by_key(|vote| vote.authority);
-        votes.dedup_by_key(|vote| vote.authority);
-        votes.truncate(committee.quorum());
-        if votes.len() < committee.quorum() {
-            return None;
-        }
+        let votes = quorum_of_votes(order.digest(), committee, votes)?;
         let certificate = Self { order: order.order().clone(), epoch: committee.epoch(), votes };
         Some(VerifiedCertificate { certificate: Arc::new(certificate), digest: order.digest() })
     }
@@ -58,13 +51,7 @@ impl Certificate {
         known: Option<Digest>,
         nodes: &mut Nodes,
     ) -> Result<PendingVerification<VerifiedCertificate>, CertificateError> {
-        if self.epoch != committee.epoch() {
-            return Err(CertificateError::WrongEpoch { expected: committee.epoch(), found: self.epoch });
-        }
-        if self.votes.len() != committee.quorum() {
-            return Err(CertificateError::VoteCount { expected: committee.quorum(), found: self.votes.len() });
-        }
-        check_sorted(self.votes.iter().map(|vote| vote.authority)).map_err(CertificateError::VotesUnsorted)?;
+        check_quorum(self.epoch, &self.votes, committee)?;
         let (digest, of_sender) = self.order.signature_check(domain, known)?;
         let ballot = Ballot::new(domain, self.epoch, &self.order.transfer, digest);
         let mut checks = Vec::with_capacity(self.votes.len() + 1);
@@ -83,6 +70,27 @@ impl Certificate {
     pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
         Ok(self.prepare(domain, committee, None, &mut Nodes::unremembered())?.check(domain)?)
     }
+}
+
+/// The first quorum of the votes for the order with this digest, in the order of names. `None` if they are too few.
+pub(crate) fn quorum_of_votes(digest: Digest, committee: &Committee, votes: &[VerifiedVote]) -> Option<Vec<Vote>> {
+    let fitting = votes.iter().filter(|vote| vote.is_for_digest(digest, committee.epoch()));
+    let mut votes: Vec<Vote> = fitting.map(|vote| vote.vote().clone()).collect();
+    votes.sort_by_key(|vote| vote.authority);
+    votes.dedup_by_key(|vote| vote.authority);
+    votes.truncate(committee.quorum());
+    (votes.len() == committee.quorum()).then_some(votes)
+}
+
+/// Checks that the votes are exactly a quorum of this committee in the order of names, and not what they sign.
+pub(crate) fn check_quorum(epoch: Epoch, votes: &[Vote], committee: &Committee) -> Result<(), CertificateError> {
+    if epoch != committee.epoch() {
+        return Err(CertificateError::WrongEpoch { expected: committee.epoch(), found: epoch });
+    }
+    if votes.len() != committee.quorum() {
+        return Err(CertificateError::VoteCount { expected: committee.quorum(), found: votes.len() });
+    }
+    check_sorted(votes.iter().map(|vote| vote.authority)).map_err(CertificateError::VotesUnsorted)
 }
 
 /// A certificate with a valid quorum. Cannot be deserialised: only checking makes one.

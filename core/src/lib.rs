@@ -36,6 +36,7 @@ mod ledger;
 mod member_endpoint;
 mod merkle;
 mod order;
+pub mod private;
 mod record;
 mod rejection;
 mod request;

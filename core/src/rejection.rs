@@ -129,6 +129,11 @@ pub enum Rejection {
     /// A redemption, in a committee without a Primary.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
+    /// A payment to the pool of private payments whose memo makes no coin, so that the money would be nobody's.
+    #[error(
+        "a payment to the pool of private payments needs a coin's inner part as its memo: a field element other than 0"
+    )]
+    NoDepositMemo,
     /// A deposit out of order, from this authority's own follower.
     #[error("deposits up to {synchronized} are applied; the next batch must start there")]
     SynchronizationGap {

@@ -221,6 +221,9 @@ impl Shard {
         if transfer.sequence() < expected {
             return Decision::Refuse(self.executed_or_void(sender, transfer.sequence(), expected));
         }
+        if matches!(transfer, Transfer::Payment(payment) if payment.is_lost_in_pool()) {
+            return Decision::Refuse(Rejection::NoDepositMemo);
+        }
         let balance = account.balance(transfer.asset());
         let amount = transfer.amount();
         if !balance.covers(amount) {

@@ -179,6 +179,12 @@ impl Domain {
         self.contract
     }
 
+    /// The separator that is hashed into every digest.
+    #[must_use]
+    pub fn separator(&self) -> B256 {
+        self.separator
+    }
+
     /// The digest that a sender signs to order `transfer`.
     #[must_use]
     pub fn transfer_digest(&self, transfer: &Transfer) -> Digest {
@@ -317,11 +323,11 @@ impl Domain {
     }
 
     /// The digest of a statement that is too rare for its type's hash to be kept.
-    fn rare_digest<S: SolStruct>(&self, statement: &S) -> Digest {
+    pub(crate) fn rare_digest<S: SolStruct>(&self, statement: &S) -> Digest {
         self.digest(type_hash::<S>(), statement)
     }
 
-    fn digest<S: SolStruct>(&self, type_hash: B256, statement: &S) -> Digest {
+    pub(crate) fn digest<S: SolStruct>(&self, type_hash: B256, statement: &S) -> Digest {
         self.digest_of(struct_hash(type_hash, statement))
     }
 
@@ -368,7 +374,7 @@ fn output_hash(output: &Output) -> B256 {
     keccak256(words.as_flattened())
 }
 
-fn type_hash<S: SolStruct>() -> B256 {
+pub(crate) fn type_hash<S: SolStruct>() -> B256 {
     keccak256(S::eip712_encode_type().as_bytes())
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amount::{Amount, Asset, Memo, SequenceNumber};
 use crate::identity::{AccountId, PrimaryAddress};
+use crate::private::is_deposit_memo;
 
 /// Moves `amount` to another FastPay account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
@@ -25,6 +26,13 @@ pub struct Payment {
     pub sequence: SequenceNumber,
     /// Free for the user.
     pub memo: Memo,
+}
+
+impl Payment {
+    /// Whether it pays the pool of private payments, and its memo makes no coin of it.
+    pub(crate) fn is_lost_in_pool(&self) -> bool {
+        self.recipient == AccountId::PRIVATE_POOL && !is_deposit_memo(&self.memo)
+    }
 }
 
 /// Moves `amount` out, to the Primary: the recipient gets `amount − fee`, and the submitter of the certificate to the

@@ -94,8 +94,19 @@ impl Vote {
         order: &VerifiedOrder,
     ) -> Result<VerifiedVote, VoteError> {
         let ballot = Ballot::new(domain, committee.epoch(), order.transfer(), order.digest());
-        self.signature_check(committee, &ballot, &mut Nodes::unremembered())?.check(domain)?;
-        Ok(VerifiedVote { vote: self, epoch: committee.epoch(), digest: order.digest() })
+        self.verify_ballot(domain, committee, &ballot, order.digest())
+    }
+
+    /// Checks the whole vote for the order with this digest.
+    pub(crate) fn verify_ballot(
+        self,
+        domain: &Domain,
+        committee: &Committee,
+        ballot: &Ballot,
+        digest: Digest,
+    ) -> Result<VerifiedVote, VoteError> {
+        self.signature_check(committee, ballot, &mut Nodes::unremembered())?.check(domain)?;
+        Ok(VerifiedVote { vote: self, epoch: committee.epoch(), digest })
     }
 }
 
@@ -117,7 +128,12 @@ impl VerifiedVote {
     /// Whether it is for this order, in this epoch.
     #[must_use]
     pub fn is_for(&self, order: &VerifiedOrder, epoch: Epoch) -> bool {
-        self.digest == order.digest() && self.epoch == epoch
+        self.is_for_digest(order.digest(), epoch)
+    }
+
+    /// Whether it is for the order with this digest, in this epoch.
+    pub(crate) fn is_for_digest(&self, digest: Digest, epoch: Epoch) -> bool {
+        self.digest == digest && self.epoch == epoch
     }
 }
 

@@ -1,14 +1,10 @@
 //! The statement once more, as a program: which rules a witness breaks. It shares the hashes with the circuit and nothing
 //! else, so each tests the other. A wallet asks here before it proves, and learns which rule stands in its way.
 
+use fastpay_private::{Fr, GapPath, Kind, Owner, Public, PublicKey, Shape, Signature, field_from_u128, h2, h4, h8};
 use ff::{Field, PrimeField};
 
-use crate::field::{Fr, field_from_u128};
-use crate::owner::Owner;
-use crate::poseidon::{h2, h4, h8};
-use crate::sanctions::GapPath;
-use crate::schnorr::{Kind, PublicKey, Signature};
-use crate::statement::{Public, Rule, Shape, Witness};
+use crate::statement::{Rule, Witness};
 
 /// The rules that the witness breaks, in ascending order. None: the statement is true.
 #[must_use]

@@ -1,53 +1,19 @@
-//! Private payments with regulation: the objects that docs/PRIVATE.md defines, the statement of a transaction, and its
-//! proofs.
+//! The prover of private payments: the statement of a transaction as a circuit and as a program, keys for proofs, and
+//! proofs. The objects and the check of proofs are in `fastpay-private`, all of which this crate offers, too.
 //!
-//! Nothing here reads a clock, a file or the network. Randomness is the caller's. Amounts are in the smallest unit of
-//! their asset. Field elements are scalars of BLS12-381, and travel as 32 big-endian bytes in canonical form.
+//! Nothing here reads a clock, a file or the network. Randomness is the caller's.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
-mod account;
-mod address;
 mod check;
 mod circuit;
-mod coin;
-mod credential;
-mod field;
 mod groth16;
-mod history;
-mod messages;
-mod notes;
-mod owner;
-mod poseidon;
-mod sanctions;
-mod schnorr;
 mod statement;
 mod transaction;
 
-pub use account::Account;
-pub use address::{Address, ParseAddressError};
 pub use check::broken_rules;
 pub use circuit::Statement;
-pub use coin::{Coin, deposit_rho};
-pub use credential::{Credential, Limits};
-pub use field::{Asset, Domain, Fr, NotCanonical, field_from_bytes, field_from_hash, field_from_u128, field_to_bytes};
-pub use groth16::{
-    DEVELOPMENT_CHAIN, DevelopmentKeysRefused, FalseStatement, InvalidProof, KeyError, MalformedPoint, MalformedProof,
-    PROOF_BYTES, Proof, ProvingKey, VerifyingKey, decode_point,
-};
-pub use history::history_after;
-pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status, notes_hash};
-pub use notes::{
-    NoteKey, NotePurpose, OWN_NOTE_BYTES, OpenNoteError, Own, OwnNote, PAYMENT_NOTE_BYTES, PaymentNote, Received,
-    WeakNoteKey, dummy_payment_note,
-};
-pub use owner::{Owner, SpendingKey};
-pub use poseidon::{h2, h4, h8};
-pub use sanctions::{
-    DEPTH as SANCTIONS_DEPTH, GapPath, LISTED_MAX, Sanctions, Tag, TooManyListed, WIDTH as SANCTIONS_WIDTH,
-};
-pub use schnorr::{InvalidKey, InvalidSignature, Kind, PublicKey, Signature, SigningKey, absent_key, generator};
-pub use statement::{
-    AccountValues, CoinValues, CommitteeSize, CredentialValues, OutputValues, Public, Rule, Shape, Witness,
-};
+pub use fastpay_private::*;
+pub use groth16::{FalseStatement, ProvingKey};
+pub use statement::{AccountValues, CoinValues, CredentialValues, OutputValues, Rule, Witness};
 pub use transaction::{Certified, Envelope, InForce, Order, Prepared, Refusal, prepare};

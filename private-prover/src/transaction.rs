@@ -3,21 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use fastpay_core::private::{Nullifier, OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES, PrivateOrder, PrivateTransfer, notes_hash};
+use fastpay_core::{AccountId, Amount, Digest, Memo};
+use fastpay_private::parts::derive;
+use fastpay_private::{
+    Account, Asset, Coin, CommitteeSize, Credential, Domain, Fr, Limits, Owner, Public, PublicKey, Sanctions, Shape,
+    Signature, SpendingKey, field_from_hash, field_from_u128, field_to_bytes, history_after,
+};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::account::Account;
 use crate::check::broken_rules;
-use crate::coin::Coin;
-use crate::credential::{Credential, Limits};
-use crate::field::{Asset, Domain, Fr, derive, field_from_hash, field_from_u128, field_to_bytes};
-use crate::history::history_after;
-use crate::messages::{PrivateTransfer, notes_hash};
-use crate::notes::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
-use crate::owner::{Owner, SpendingKey};
-use crate::sanctions::Sanctions;
-use crate::schnorr::{PublicKey, Signature};
-use crate::statement::{CommitteeSize, OutputValues, Public, Rule, Shape, Witness};
+use crate::statement::{OutputValues, Rule, Witness};
 
 /// What authorities put into the statement themselves, as certified.
 pub struct InForce {
@@ -117,37 +114,41 @@ pub struct Envelope {
     /// The version of the rules.
     pub rules: u64,
     /// Who gets what leaves the pool; zero if nothing leaves.
-    pub recipient: [u8; 32],
+    pub recipient: AccountId,
     /// A memo for the recipient; zero if nothing leaves.
-    pub memo: [u8; 32],
+    pub memo: Memo,
     /// The note to the payee, or [`crate::dummy_payment_note`].
     pub payment_note: [u8; PAYMENT_NOTE_BYTES],
     /// The note to oneself.
     pub own_note: [u8; OWN_NOTE_BYTES],
 }
 
-impl Prepared {
-    /// The transfer that members vote for. [`Self::bind`] takes its digest.
+impl Envelope {
+    /// The order of a transaction with this public part. [`Prepared::bind`] takes its transfer's digest.
     #[must_use]
-    pub fn transfer(&self, envelope: &Envelope) -> PrivateTransfer {
-        PrivateTransfer {
-            committee: envelope.committee,
-            rules: envelope.rules,
-            asset: self.public.asset.0,
-            account_spent: field_to_bytes(self.public.account_nullifier),
-            coin_spent: field_to_bytes(self.public.coin_nullifier),
-            account: field_to_bytes(self.public.account),
-            coin: field_to_bytes(self.public.coin),
-            amount_out: self.public.withdrawn,
-            recipient: envelope.recipient,
-            memo: envelope.memo,
-            notes_hash: notes_hash(&envelope.payment_note, &envelope.own_note),
-        }
+    pub fn order(&self, public: &Public) -> PrivateOrder {
+        let bytes = |element| field_to_bytes(element).into();
+        let transfer = PrivateTransfer {
+            committee: self.committee,
+            rules: self.rules,
+            asset: fastpay_core::Asset(public.asset.0.into()),
+            account_spent: Nullifier(bytes(public.account_nullifier)),
+            coin_spent: Nullifier(bytes(public.coin_nullifier)),
+            account: bytes(public.account),
+            coin: bytes(public.coin),
+            amount_out: Amount(public.withdrawn),
+            recipient: self.recipient,
+            memo: self.memo,
+            notes_hash: notes_hash(&self.payment_note, &self.own_note),
+        };
+        PrivateOrder { transfer, payment_note: self.payment_note, own_note: self.own_note }
     }
+}
 
+impl Prepared {
     /// Binds the proof to the whole transaction, by its digest.
-    pub fn bind(&mut self, digest: [u8; 32]) {
-        self.public.digest = field_from_hash(digest);
+    pub fn bind(&mut self, digest: Digest) {
+        self.public.digest = field_from_hash(digest.0);
     }
 }
 

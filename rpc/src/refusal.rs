@@ -177,6 +177,7 @@ impl From<Rejection> for Refusal {
             Rejection::WindowOpen { voidable_at } => Self::WindowOpen(voidable_at),
             Rejection::PrimaryTooOld => Self::PrimaryTooOld,
             Rejection::Unattested { epoch } => Self::Unattested(epoch),
+            Rejection::NoDepositMemo => Self::Invalid(rejection.to_string()),
             // No authority sends these three to a client.
             Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } | Rejection::CertificateKnown { .. } => {
                 Self::Invalid(rejection.to_string())

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod differential;
+mod private_orders;
 mod properties;
 mod rules;
 mod streamed;

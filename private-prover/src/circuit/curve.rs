@@ -6,12 +6,12 @@
 use std::sync::LazyLock;
 
 use bellpepper_core::ConstraintSystem;
+use fastpay_private::Fr;
+use fastpay_private::parts::{DIGITS, GENERATOR, coordinate};
 use ff::Field;
 use jubjub::{AffinePoint, ExtendedPoint};
 
 use super::wire::{Made, Wire, product, quotient};
-use crate::field::Fr;
-use crate::schnorr::{DIGITS, GENERATOR, coordinate};
 
 /// The curve is −u² + v² = 1 + d·u²·v², with this d.
 static D: LazyLock<Fr> =

@@ -1,13 +1,12 @@
 //! "This key is not on the list", as constraints.
 
 use bellpepper_core::ConstraintSystem;
+use fastpay_private::parts::{EIGHT, TAG_BITS, TWO};
+use fastpay_private::{Fr, GapPath, SANCTIONS_DEPTH, SANCTIONS_WIDTH, field_from_u128};
 use ff::{Field, PrimeField};
 
 use super::poseidon::hash;
 use super::wire::{Made, Wire, bits, pack, product, require, require_equal, require_range};
-use crate::field::{Fr, field_from_u128};
-use crate::poseidon::{EIGHT, TWO};
-use crate::sanctions::{GapPath, TAG_BITS};
 
 /// The tag of a key. Its bits are those of the canonical form, so that a key has one tag.
 fn tag<CS: ConstraintSystem<Fr>>(cs: &mut CS, key: &Wire) -> Made<Wire> {
@@ -36,11 +35,11 @@ pub(super) fn require_unlisted<CS: ConstraintSystem<Fr>>(
     require_range(cs, "above the low end", &(tag.clone() - &low - &Wire::one()), TAG_BITS)?;
     require_range(cs, "below the high end", &(high.clone() - &tag - &Wire::one()), TAG_BITS)?;
     let mut node = hash(cs, "leaf", &TWO, &[&low, &high])?;
-    for level in 0..crate::sanctions::DEPTH {
+    for level in 0..SANCTIONS_DEPTH {
         let cs = &mut cs.namespace(|| format!("level {level}"));
         let children: Option<&[Fr]> = path.map(|path| path.children.get(level).map_or(&[][..], |children| children));
         let child = |at: usize| children.map(|children| children.get(at).copied().unwrap_or(Fr::ZERO));
-        let children = (0..crate::sanctions::WIDTH)
+        let children = (0..SANCTIONS_WIDTH)
             .map(|at| Wire::given(cs, &format!("child {at}"), child(at)))
             .collect::<Made<Vec<Wire>>>()?;
         // The node is one of them: a product of differences is 0.

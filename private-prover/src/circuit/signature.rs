@@ -1,14 +1,13 @@
 //! Signatures as constraints, and the members of the committee who made them.
 
 use bellpepper_core::ConstraintSystem;
+use fastpay_private::parts::{DIGITS, FOUR};
+use fastpay_private::{Fr, Signature};
 use ff::{Field, PrimeField};
 
 use super::curve::{CHALLENGE_BITS, Point, Table, multiple_of_generator};
 use super::poseidon::hash;
 use super::wire::{Made, Wire, bits, pack, product, require, require_equal, require_range};
-use crate::field::Fr;
-use crate::poseidon::FOUR;
-use crate::schnorr::{DIGITS, Signature};
 
 /// A key that signatures are checked with.
 pub(super) struct Key {

@@ -1,16 +1,14 @@
 //! The statement. Constraints that a false witness breaks are under the names of their rules; all others define a value.
 
 use bellpepper_core::{Circuit, ConstraintSystem};
+use fastpay_private::parts::{ACCOUNT_NULLIFIER, COIN_NULLIFIER, EIGHT, FOUR, OWNER, TWO};
+use fastpay_private::{Fr, Kind, Public, Shape, field_from_u128};
 
 use super::listing::require_unlisted;
 use super::poseidon::hash;
 use super::signature::{Key, choose};
 use super::wire::{Made, Wire, is_zero, product, require, require_equal, require_range};
-use crate::field::{Fr, field_from_u128};
-use crate::owner::{ACCOUNT_NULLIFIER, COIN_NULLIFIER, OWNER};
-use crate::poseidon::{EIGHT, FOUR, TWO};
-use crate::schnorr::Kind;
-use crate::statement::{Public, Rule, Shape, Witness};
+use crate::statement::{Rule, Witness};
 
 /// Bits of an amount, and of a period.
 const AMOUNT: usize = 128;

@@ -3,9 +3,8 @@
 use std::ops::{Add, Mul, Sub};
 
 use bellpepper_core::{ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
+use fastpay_private::Fr;
 use ff::{Field, PrimeField};
-
-use crate::field::Fr;
 
 pub(super) type Made<T> = Result<T, SynthesisError>;
 

@@ -1,10 +1,10 @@
 //! A witness as the prover needs it: the values of all variables, and of both factors and the product of each constraint.
 
 use bellperson::{ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
+use fastpay_private::Fr;
+use fastpay_private::parts::Secret;
 use ff::Field;
 use zeroize::Zeroizing;
-
-use crate::field::{Fr, Secret};
 
 type Terms = LinearCombination<Fr>;
 

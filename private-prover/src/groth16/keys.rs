@@ -3,36 +3,24 @@
 
 use std::sync::Arc;
 
-use bellperson::groth16::{Parameters, generate_random_parameters};
-use blstrs::Bls12;
+use bellperson::groth16::{Parameters, VerifyingKey as Points, generate_random_parameters};
+use blstrs::{Bls12, G1Affine};
+use fastpay_private::parts::{VerifyingPoints, decode_on_curve};
+use fastpay_private::{DEVELOPMENT_CHAIN, DevelopmentKeysRefused, KeyError, Shape, VerifyingKey};
 use group::UncompressedEncoding;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
-use super::key_error::KeyError;
-use super::points::decode_on_curve;
-use super::verifying_key::VerifyingKey;
 use crate::circuit::Statement;
-use crate::statement::Shape;
-
-/// The only chain that development keys are for: local networks.
-pub const DEVELOPMENT_CHAIN: u64 = 31337;
 
 /// What a proving key's bytes begin with.
 const FORMAT: &[u8; 16] = b"fastpay-proving1";
-
-/// Development keys were asked for on a chain where money is real.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("development keys let everybody make money: they are for chain {DEVELOPMENT_CHAIN}, and not for {0}")]
-pub struct DevelopmentKeysRefused(pub u64);
 
 /// What proofs are made with, for one shape of statement.
 pub struct ProvingKey {
     pub(super) parameters: Parameters<Bls12>,
     pub(super) verifying: VerifyingKey,
-    pub(super) shape: Shape,
 }
 
 impl ProvingKey {
@@ -48,8 +36,9 @@ impl ProvingKey {
         let mut random = StdRng::from_seed(seed.into());
         let parameters = generate_random_parameters(Statement::blank(shape), &mut random)
             .expect("a blank statement has constraints and no values");
-        let verifying = VerifyingKey::development(&parameters.vk, shape);
-        Ok(Self { parameters, verifying, shape })
+        let verifying = VerifyingKey::development(points_of(&parameters), shape, chain)
+            .expect("the chain is for development, and a statement has as many inputs as its shape says");
+        Ok(Self { parameters, verifying })
     }
 
     /// The key that a ceremony ended with. The caller has verified its transcript.
@@ -58,8 +47,8 @@ impl ProvingKey {
     /// [`KeyError::Length`] if the parameters are for another number of public inputs, and [`KeyError::NoCeremony`] if
     /// no ceremony ends with them.
     pub fn of_ceremony(shape: Shape, parameters: Parameters<Bls12>) -> Result<Self, KeyError> {
-        let verifying = VerifyingKey::of_ceremony(&parameters.vk, shape)?;
-        Ok(Self { parameters, verifying, shape })
+        let verifying = VerifyingKey::of_ceremony(points_of(&parameters), shape)?;
+        Ok(Self { parameters, verifying })
     }
 
     /// What its proofs are checked with.
@@ -97,11 +86,10 @@ impl ProvingKey {
         let members = rest.get(1).ok_or(KeyError::Length)?;
         let shape = Shape::of_committee(usize::from(*members))?;
         let (verifying, mut rest) = rest.split_at_checked(VerifyingKey::size(shape)).ok_or(KeyError::Length)?;
-        let mut vk = super::verifying_key::decode(verifying)?.2;
         let verifying = VerifyingKey::from_bytes(verifying, chain)?;
-        [vk.beta_g1, vk.delta_g1] = [read_point(&mut rest)?, read_point(&mut rest)?];
+        let [beta_g1, delta_g1] = [read_point(&mut rest)?, read_point(&mut rest)?];
         let parameters = Parameters {
-            vk,
+            vk: with_g1(verifying.points(), beta_g1, delta_g1),
             h: Arc::new(read_points(&mut rest)?),
             l: Arc::new(read_points(&mut rest)?),
             a: Arc::new(read_points(&mut rest)?),
@@ -111,8 +99,20 @@ impl ProvingKey {
         if !rest.is_empty() {
             return Err(KeyError::Length);
         }
-        Ok(Self { parameters, verifying, shape })
+        Ok(Self { parameters, verifying })
     }
+}
+
+/// The points that verifiers need.
+fn points_of(parameters: &Parameters<Bls12>) -> VerifyingPoints {
+    let Points { alpha_g1, beta_g2, gamma_g2, delta_g2, ic, .. } = &parameters.vk;
+    VerifyingPoints { alpha: *alpha_g1, beta: *beta_g2, gamma: *gamma_g2, delta: *delta_g2, inputs: ic.clone() }
+}
+
+/// The same points with those that only the prover needs.
+fn with_g1(points: &VerifyingPoints, beta_g1: G1Affine, delta_g1: G1Affine) -> Points<Bls12> {
+    let VerifyingPoints { alpha, beta, gamma, delta, inputs } = points.clone();
+    Points { alpha_g1: alpha, beta_g1, beta_g2: beta, gamma_g2: gamma, delta_g1, delta_g2: delta, ic: inputs }
 }
 
 fn write_points<P: UncompressedEncoding>(bytes: &mut Vec<u8>, points: &[P]) {

@@ -6,6 +6,8 @@ use bellperson::{Circuit, ConstraintSystem, Index, Variable};
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use ec_gpu_gen::threadpool::Worker;
+use fastpay_private::parts::Secret;
+use fastpay_private::{Fr, Proof, Public, Shape};
 use ff::{Field, PrimeField};
 use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
@@ -15,10 +17,8 @@ use zeroize::Zeroizing;
 
 use super::assignment::Assignment;
 use super::keys::ProvingKey;
-use super::proof::Proof;
 use crate::circuit::Statement;
-use crate::field::{Fr, Secret};
-use crate::statement::{Public, Shape, Witness};
+use crate::statement::Witness;
 
 /// The statement is false, or is for another number of members or signers than the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -38,10 +38,11 @@ impl ProvingKey {
         witness: &Witness,
         random: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof, FalseStatement> {
-        if !fits(self.shape, public, witness) {
+        let shape = self.verifying.shape();
+        if !fits(shape, public, witness) {
             return Err(FalseStatement);
         }
-        let statement = Statement::new(self.shape, public.clone(), witness.clone());
+        let statement = Statement::new(shape, public.clone(), witness.clone());
         let proof = self.prove_unchecked(statement, random);
         self.verifying.verify(public, &proof).map_err(|_| FalseStatement)?;
         Ok(proof)
@@ -73,7 +74,7 @@ impl ProvingKey {
         let b_g1 = b_g1 + vk.beta_g1.to_curve() + vk.delta_g1 * s;
         let b = b_g2 + vk.beta_g2.to_curve() + vk.delta_g2 * s;
         let c = h + l + a * s + b_g1 * r - vk.delta_g1 * (r * s);
-        Proof { a: a.to_affine(), b: b.to_affine(), c: c.to_affine() }
+        Proof::new(a.to_affine(), b.to_affine(), c.to_affine())
     }
 }
 

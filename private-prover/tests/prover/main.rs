@@ -1,18 +1,18 @@
-//! The objects, the statement and its proofs, as others use this crate.
+//! The statement, its proofs and the keys for them, as others use this crate.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod determined;
 mod forgeries;
 mod keys;
 mod notes;
-mod objects;
+mod poseidon;
 mod proofs;
 mod recorder;
 mod removal;
 mod scene;
 mod solver;
 mod statement;
-mod vectors;
+mod transfers;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;

@@ -9,6 +9,11 @@ use rand::{Rng, SeedableRng};
 use super::recorder::Recorder;
 
 pub const PERIOD: u32 = 12;
+/// The EIP-712 separator of a deployment on a local network.
+pub const SEPARATOR: [u8; 32] = [
+    0x67, 0x50, 0x64, 0x27, 0x35, 0xda, 0xd8, 0x41, 0x54, 0x27, 0x44, 0xfd, 0x14, 0x7e, 0xf7, 0x17, 0xbe, 0xae, 0x8b,
+    0x38, 0x6f, 0x19, 0x7b, 0x45, 0x23, 0x22, 0xcc, 0xf7, 0x30, 0xa9, 0x3c, 0x01,
+];
 pub const ASSET: Asset = Asset([0xa5; 20]);
 pub const LIMITS: Limits = Limits { transaction: 500, period: 1000, total: 5000, hold: 2000, receive: 1500 };
 
@@ -31,7 +36,7 @@ pub struct Claim {
 impl Scene {
     pub fn new(members: usize) -> Self {
         let mut random = StdRng::seed_from_u64(7);
-        let domain = Domain::new(&[0xd0; 32]);
+        let domain = Domain::new(&SEPARATOR);
         let keys: Vec<SigningKey> = (0..members).map(|_| SigningKey::from_seed(random.r#gen())).collect();
         let registrar = SigningKey::from_seed(random.r#gen());
         let listed = (0..10_u8).map(|seed| SpendingKey::from_seed(&[0xf0 + seed; 32]).owner().tag());
@@ -120,7 +125,7 @@ impl Scene {
 
     pub fn prepare(&self, order: &Order) -> Result<Prepared, Refusal> {
         let mut prepared = prepare(&self.in_force, &self.alice, &[3; 32], order)?;
-        prepared.bind([0xee; 32]);
+        prepared.public.digest = field_from_hash([0xee; 32]);
         Ok(prepared)
     }
 

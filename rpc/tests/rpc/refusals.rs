@@ -99,6 +99,7 @@ fn every_rejection_of_the_rules_has_a_refusal() {
     ] {
         assert_eq!(Refusal::from(rejection), refusal);
     }
-    let inside = Rejection::CreditGap { expected: 3 };
-    assert_eq!(Refusal::from(inside.clone()), Refusal::Invalid(inside.to_string()));
+    for rejection in [Rejection::NoDepositMemo, Rejection::CreditGap { expected: 3 }] {
+        assert_eq!(Refusal::from(rejection.clone()), Refusal::Invalid(rejection.to_string()));
+    }
 }

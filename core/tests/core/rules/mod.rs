@@ -8,6 +8,7 @@ mod full;
 mod handover;
 mod messages;
 mod outline;
+mod private;
 pub mod recovery;
 mod shard;
 mod unlock;

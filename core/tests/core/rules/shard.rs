@@ -251,6 +251,25 @@ fn no_primary() {
     assert_eq!(setting.lock(&setting.pay(&setting.neighbour.clone(), 10, 0)), Ok(Outcome::Committed));
 }
 
+/// The money of such a payment would be nobody's. A certificate of one still counts, as any does.
+#[test]
+fn no_deposit_memo() {
+    let mut setting = setting();
+    let (owner, domain) = (setting.owner.clone(), setting.committee.domain);
+    let pay = |memo: [u8; 32], sequence| {
+        let payment = payment(owner.id(), AccountId::PRIVATE_POOL, 10, sequence);
+        owner.sign(&domain, Payment { memo: memo.into(), ..payment })
+    };
+    // The order of the field, and one below it.
+    let mut modulus = alloy_primitives::hex!("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001");
+    for memo in [[0; 32], [0xff; 32], modulus] {
+        setting.check_lock_refused(&pay(memo, 0), Rejection::NoDepositMemo);
+    }
+    assert_eq!(setting.confirm(&pay([0; 32], 0)), Ok(Outcome::Committed));
+    modulus[31] = 0;
+    assert_eq!(setting.lock(&pay(modulus, 1)), Ok(Outcome::Committed));
+}
+
 #[test]
 fn missing_certificate() {
     let mut setting = setting();

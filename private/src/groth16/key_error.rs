@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use super::keys::DevelopmentKeysRefused;
 use super::points::MalformedPoint;
-use crate::statement::CommitteeSize;
+use super::verifying_key::DevelopmentKeysRefused;
+use crate::public::CommitteeSize;
 
 /// A key that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -27,7 +27,7 @@ pub enum KeyError {
     /// γ is not the generator, or α, β or δ is one or its negative: everybody knows a trapdoor of such a key.
     #[error("no ceremony made this key")]
     NoCeremony,
-    /// The bytes of a proving key have another hash than the one certified.
-    #[error("this is not the proving key that the committee certified")]
+    /// The bytes have another hash than the one certified.
+    #[error("this is not the key that the committee certified")]
     Hash,
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use group::GroupEncoding;
 use jubjub::{AffineNielsPoint, AffinePoint, ExtendedPoint};
-use rand::{CryptoRng, RngCore};
+use rand_core::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256, Sha512};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
@@ -20,7 +20,7 @@ use crate::poseidon::h4;
 type Multiplier = jubjub::Fr;
 
 /// Digits to the base 8 that a response has in the circuit: 252 bits.
-pub(crate) const DIGITS: usize = 84;
+pub const DIGITS: usize = 84;
 
 /// What a signature says of the element that it signs. A signature of one kind is none of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,13 @@ pub enum Kind {
 
 impl Kind {
     /// The last input of the challenge.
-    pub(crate) fn context(self, domain: Domain) -> Fr {
+    fn context(self, domain: Domain) -> Fr {
         domain.0 + self.number()
     }
 
-    pub(crate) fn number(self) -> Fr {
+    /// The kind's number, which is added to the domain in challenges.
+    #[must_use]
+    pub fn number(self) -> Fr {
         Fr::from(match self {
             Self::Coin => 1,
             Self::Account => 2,
@@ -75,7 +77,7 @@ fn point_from(label: &str, data: &[u8]) -> ExtendedPoint {
 }
 
 /// The point whose multiples keys are.
-pub(crate) static GENERATOR: LazyLock<ExtendedPoint> = LazyLock::new(|| point_from("fastpay/private/generator", &[]));
+pub static GENERATOR: LazyLock<ExtendedPoint> = LazyLock::new(|| point_from("fastpay/private/generator", &[]));
 
 /// The canonical form of the point whose multiples keys are.
 #[must_use]
@@ -178,7 +180,8 @@ pub fn absent_key(domain: Domain, epoch: u64, member: u8) -> PublicKey {
 }
 
 /// The base field of Jubjub is the scalar field of BLS12-381: two crates, one field.
-pub(crate) fn coordinate(element: jubjub::Fq) -> Fr {
+#[must_use]
+pub fn coordinate(element: jubjub::Fq) -> Fr {
     Option::from(Fr::from_bytes_le(&element.to_bytes())).expect("both fields have one modulus")
 }
 
@@ -212,7 +215,8 @@ impl Signature {
     }
 
     /// The challenge in little-endian bytes.
-    pub(crate) fn challenge_bytes(&self) -> [u8; 32] {
+    #[must_use]
+    pub fn challenge_bytes(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(&self.challenge.to_le_bytes());
         bytes
@@ -220,7 +224,8 @@ impl Signature {
 
     /// The response as the circuit takes it: [`DIGITS`] digits to the base 8, each ±1, ±3, ±5 or ±7, of three bits in
     /// little-endian order. The first two are half the absolute value, and the third is 1 for plus.
-    pub(crate) fn digits(&self) -> [u8; 32] {
+    #[must_use]
+    pub fn digits(&self) -> [u8; 32] {
         // With s = Σ (2b_i − 1)·2^i, the b_i are the bits of (s + 2^252 − 1)/2, and each three of them are a digit.
         let half = Option::<Multiplier>::from(Multiplier::from(2).invert()).expect("2 is not 0");
         let all = Multiplier::from(2).pow_vartime(&[3 * DIGITS as u64, 0, 0, 0]) - Multiplier::one();

@@ -10,7 +10,8 @@ use std::marker::PhantomData;
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce};
-use rand::{CryptoRng, RngCore};
+use fastpay_core::private::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
+use rand_core::{CryptoRng, RngCore};
 use sha2::{Digest, Sha512};
 use thiserror::Error;
 use x25519_dalek::{PublicKey, SharedSecret, StaticSecret};
@@ -25,10 +26,7 @@ const OVERHEAD: usize = 32 + 1 + 16;
 const PAYMENT_BYTES: usize = 16 + 32 + 32;
 const OWN_BYTES: usize = 5 * 16 + 4 + 4 * 32;
 
-/// The size of a note to a payee.
-pub const PAYMENT_NOTE_BYTES: usize = PAYMENT_BYTES + OVERHEAD;
-/// The size of a note to oneself.
-pub const OWN_NOTE_BYTES: usize = OWN_BYTES + OVERHEAD;
+const _: () = assert!(PAYMENT_NOTE_BYTES == PAYMENT_BYTES + OVERHEAD && OWN_NOTE_BYTES == OWN_BYTES + OVERHEAD);
 
 /// Why a note was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -209,7 +207,9 @@ impl PaymentNote {
 
 /// The note of a transaction that pays nobody: to a key that nobody has.
 pub fn dummy_payment_note(nullifier: Fr, random: &mut (impl RngCore + CryptoRng)) -> [u8; PAYMENT_NOTE_BYTES] {
-    let nobody = PublicKey::from(&StaticSecret::random_from_rng(&mut *random)).to_bytes();
+    let mut secret = Zeroizing::new([0; 32]);
+    random.fill_bytes(&mut secret[..]);
+    let nobody = PublicKey::from(&StaticSecret::from(*secret)).to_bytes();
     let note = PaymentNote { value: 0, r: Fr::from(0), memo: [0; 32] };
     note.seal(&nobody, nullifier, random).expect("a key made here is not weak")
 }

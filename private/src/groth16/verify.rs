@@ -5,13 +5,13 @@ use ff::Field;
 use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
 use pairing::{MillerLoopResult, MultiMillerLoop};
-use rand::{CryptoRng, RngCore};
+use rand_core::{CryptoRng, RngCore};
 use thiserror::Error;
 
 use super::proof::Proof;
 use super::verifying_key::VerifyingKey;
 use crate::field::{Fr, field_from_u128};
-use crate::statement::Public;
+use crate::public::Public;
 
 /// A proof that does not prove these public inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -15,7 +15,7 @@ pub const DEPTH: usize = 5;
 /// Keys that can be listed: the tree has one leaf more.
 pub const LISTED_MAX: usize = WIDTH.pow(DEPTH as u32) - 1;
 /// Bits of a tag.
-pub(crate) const TAG_BITS: usize = 120;
+pub const TAG_BITS: usize = 120;
 
 /// The low 120 bits of an owner, by which the list names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,17 @@
 //! `vectors/private-objects.json`: hashes, keys, commitments and signatures, for implementations of their own.
 //!
-//! After a change that is meant: `UPDATE_VECTORS=1 cargo test --test prover vectors` (in `private-prover/`).
+//! After a change that is meant: `UPDATE_VECTORS=1 cargo test --workspace --test private vectors`.
 
-use fastpay_private_prover::*;
+use fastpay_core::private::{
+    Nullifier, NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Status, notes_hash,
+};
+use fastpay_core::{AccountId, Amount, Epoch};
+use fastpay_private::*;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
+
+use super::deployment;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/private-objects.json");
 
@@ -116,60 +122,65 @@ fn notes(account: Account, coin: Coin, random: &mut StdRng) -> Value {
 
 /// The digests of one message of each type.
 fn messages() -> Value {
-    let separator = [0xd0; 32];
     let transfer = PrivateTransfer {
         committee: 3,
         rules: u64::MAX,
-        asset: [0xa5; 20],
-        account_spent: [1; 32],
-        coin_spent: [2; 32],
-        account: [3; 32],
-        coin: [4; 32],
-        amount_out: u128::MAX,
-        recipient: [5; 32],
-        memo: [6; 32],
-        notes_hash: [7; 32],
+        asset: fastpay_core::Asset([0xa5; 20].into()),
+        account_spent: Nullifier([1; 32].into()),
+        coin_spent: Nullifier([2; 32].into()),
+        account: [3; 32].into(),
+        coin: [4; 32].into(),
+        amount_out: Amount(u128::MAX),
+        recipient: AccountId([5; 32]),
+        memo: [6; 32].into(),
+        notes_hash: [7; 32].into(),
     };
     let committee = PrivateCommittee {
         version: 1,
-        epoch: 2,
-        coin_keys: vec![[1; 32], [2; 32], [3; 32], [4; 32]],
-        verifying_key_hash: [5; 32],
-        proving_key_hash: [6; 32],
+        epoch: Epoch(2),
+        coin_keys: vec![[1; 32].into(), [2; 32].into(), [3; 32].into(), [4; 32].into()],
+        verifying_key_hash: [5; 32].into(),
+        proving_key_hash: [6; 32].into(),
     };
     let rules = PrivateRules {
         version: 1,
-        registrar: [2; 32],
-        sanctions_root: [3; 32],
-        list_hash: [4; 32],
+        registrar: [2; 32].into(),
+        sanctions_root: [3; 32].into(),
+        list_hash: [4; 32].into(),
         period: u32::MAX,
         oldest_accepted: 5,
     };
-    let status =
-        NullifierStatus { epoch: 1, nullifier: [2; 32], status: Status::Spent, digest: [3; 32], context: [4; 32] };
+    let status = NullifierStatus {
+        epoch: Epoch(1),
+        nullifier: Nullifier([2; 32].into()),
+        status: Status::Spent,
+        digest: [3; 32].into(),
+        context: [4; 32].into(),
+    };
+    let domain = deployment();
+    let of_transfer = domain.private_transfer_digest(&transfer);
     json!({
-        "separator": hex(separator),
+        "separator": hex(domain.separator()),
         "PrivateTransfer": {
-            "committee": "3", "rules": u64::MAX.to_string(), "asset": hex(transfer.asset),
-            "accountSpent": hex(transfer.account_spent), "coinSpent": hex(transfer.coin_spent),
+            "committee": "3", "rules": u64::MAX.to_string(), "asset": hex(transfer.asset.0),
+            "accountSpent": hex(transfer.account_spent.0), "coinSpent": hex(transfer.coin_spent.0),
             "account": hex(transfer.account), "coin": hex(transfer.coin), "amountOut": u128::MAX.to_string(),
-            "recipient": hex(transfer.recipient), "memo": hex(transfer.memo), "notesHash": hex(transfer.notes_hash),
-            "digest": hex(transfer.digest(&separator)),
-            "digest as an element": element(field_from_hash(transfer.digest(&separator))),
+            "recipient": hex(transfer.recipient.0), "memo": hex(transfer.memo), "notesHash": hex(transfer.notes_hash),
+            "digest": hex(of_transfer), "digest as an element": element(field_from_hash(of_transfer.0)),
         },
         "PrivateCommittee": {
             "version": "1", "epoch": "2", "coinKeys": committee.coin_keys.iter().map(hex).collect::<Vec<_>>(),
             "verifyingKeyHash": hex(committee.verifying_key_hash), "provingKeyHash": hex(committee.proving_key_hash),
-            "digest": hex(committee.digest(&separator)),
+            "digest": hex(domain.private_committee_digest(&committee)),
         },
         "PrivateRules": {
             "version": "1", "registrar": hex(rules.registrar), "sanctionsRoot": hex(rules.sanctions_root),
             "listHash": hex(rules.list_hash), "period": u32::MAX, "oldestAccepted": "5",
-            "digest": hex(rules.digest(&separator)),
+            "digest": hex(domain.private_rules_digest(&rules)),
         },
         "NullifierStatus": {
-            "epoch": "1", "nullifier": hex(status.nullifier), "status": 2, "digest of transfer": hex(status.digest),
-            "context": hex(status.context), "digest": hex(status.digest(&separator)),
+            "epoch": "1", "nullifier": hex(status.nullifier.0), "status": 2, "digest of transfer": hex(status.digest),
+            "context": hex(status.context), "digest": hex(domain.nullifier_status_digest(&status)),
         },
     })
 }

@@ -45,6 +45,9 @@ pub fn decode_point<P: UncompressedEncoding>(bytes: &[u8]) -> Result<P, Malforme
 }
 
 /// A point of the curve, for bytes whose hash is known to be right: to check its group takes thirty times longer.
-pub(super) fn decode_on_curve<P: UncompressedEncoding>(bytes: &[u8]) -> Result<P, MalformedPoint> {
+///
+/// # Errors
+/// [`MalformedPoint`], except [`MalformedPoint::Group`].
+pub fn decode_on_curve<P: UncompressedEncoding>(bytes: &[u8]) -> Result<P, MalformedPoint> {
     Option::from(P::from_uncompressed_unchecked(&encoding::<P>(bytes)?)).ok_or(MalformedPoint::Curve)
 }

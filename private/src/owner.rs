@@ -9,11 +9,11 @@ use crate::poseidon::h2;
 use crate::sanctions::Tag;
 
 /// The second input of the hash that makes an owner of a key: `pk`.
-pub(crate) const OWNER: u64 = 0x706b;
+pub const OWNER: u64 = 0x706b;
 /// Added to the key for a coin's nullifier: `nf`.
-pub(crate) const COIN_NULLIFIER: u64 = 0x6e66;
+pub const COIN_NULLIFIER: u64 = 0x6e66;
 /// Added to the key for an account's nullifier: `cc`.
-pub(crate) const ACCOUNT_NULLIFIER: u64 = 0x6363;
+pub const ACCOUNT_NULLIFIER: u64 = 0x6363;
 
 /// Whoever holds the key behind this element. It is in addresses, and in nothing that the authorities see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,9 @@ impl SpendingKey {
         Self(Secret(derive("fastpay/private/spending-key", &[seed])))
     }
 
-    /// The key as the circuit has it.
-    pub(crate) const fn element(&self) -> Fr {
+    /// The key as the circuit has it. It is as secret as the key: wipe what you make of it.
+    #[must_use]
+    pub const fn element(&self) -> Fr {
         self.0.0
     }
 

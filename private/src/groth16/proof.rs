@@ -1,12 +1,10 @@
 //! The bytes of a proof: three points, uncompressed.
 
 use blstrs::{G1Affine, G2Affine};
+use fastpay_core::private::PROOF_BYTES;
 use thiserror::Error;
 
 use super::points::{MalformedPoint, decode_point};
-
-/// The bytes of a proof: 96, 192 and 96.
-pub const PROOF_BYTES: usize = 384;
 
 /// A proof whose points are of the right groups. Whether it proves anything is another question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +35,12 @@ impl From<MalformedPoint> for MalformedProof {
 }
 
 impl Proof {
+    /// The proof of these points, by who made them.
+    #[must_use]
+    pub const fn new(a: G1Affine, b: G2Affine, c: G1Affine) -> Self {
+        Self { a, b, c }
+    }
+
     /// The bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {

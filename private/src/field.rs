@@ -44,7 +44,8 @@ pub fn field_from_u128(number: u128) -> Fr {
 }
 
 /// SHA-256 of a label and parts, each after its length, as an element of 253 bits.
-pub(crate) fn derive(label: &str, parts: &[&[u8]]) -> Fr {
+#[must_use]
+pub fn derive(label: &str, parts: &[&[u8]]) -> Fr {
     let mut hash = Sha256::new();
     for part in [label.as_bytes()].iter().chain(parts) {
         hash.update((part.len() as u64).to_be_bytes());
@@ -87,7 +88,7 @@ impl Domain {
 
 /// An element that is wiped when its owner asks for it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Secret(pub(crate) Fr);
+pub struct Secret(pub Fr);
 
 impl DefaultIsZeroes for Secret {}
 

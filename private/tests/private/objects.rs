@@ -1,6 +1,6 @@
 //! What the objects promise: each field counts, each encoding is the only one, and each signature is for one thing.
 
-use fastpay_private_prover::*;
+use fastpay_private::*;
 use ff::Field;
 use group::GroupEncoding;
 use rand::rngs::StdRng;
