@@ -194,6 +194,9 @@ async fn what_is_not_signed_by_the_owner_or_not_stuck_costs_nothing() {
     assert_eq!(refused(&mut relayer, &owner(3), 0).await, RefusalCode::Spent);
     assert_eq!(refused(&mut relayer, &owner(4), 0).await, RefusalCode::NotStuck);
     assert_eq!(refused(&mut relayer, &owner(5), 0).await, RefusalCode::Spent);
+    // The relayer has shown it to the others, so its owner finds it whatever the first one hides.
+    let executed = scene.authorities.iter().filter(|authority| authority.next_sequence(owner(5).account()) == 1);
+    assert!(executed.count() >= 3);
     scene.pause().await;
     let paused = ask(&mut relayer, &owner(1), 0).await.unwrap_err();
     assert_eq!(paused.code, RefusalCode::Paused);
@@ -202,6 +205,38 @@ async fn what_is_not_signed_by_the_owner_or_not_stuck_costs_nothing() {
     drop(relayer);
     scene.config.unlock = UnlockConfig::OFF;
     assert!(scene.relayer().await.unlock_desk().is_none());
+}
+
+#[tokio::test]
+async fn a_certificate_of_retired_keys_that_one_authority_shows_keeps_no_owner_locked() {
+    let scene = Scene::new(Mining::EveryMs(100)).await;
+    fund(&scene, 1);
+    scene.authorities[0].confirm(&scene.certify_order(&order(&scene, &owner(1), 1, 0)));
+    scene.retire_keys().await;
+    for (authority, amount) in scene.authorities.iter().zip(1..4).skip(1) {
+        authority.lock(&order(&scene, &owner(1), amount, 0));
+    }
+    let mut relayer = scene.relayer().await;
+    let sent = ask(&mut relayer, &owner(1), 0).await.unwrap();
+    assert!(matches!(sent, Taken::Sent { .. }), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_forged_certificate_that_one_authority_attests_does_not_hide_the_genuine_one() {
+    let scene = Scene::new(Mining::EveryMs(100)).await;
+    fund(&scene, 1);
+    let forged = scene.certify_order(&order(&scene, &owner(1), 2, 0));
+    scene.authorities[0].confirm(&forged);
+    scene.retire_keys().await;
+    let certificate = scene.certify_order(&order(&scene, &owner(1), 1, 0));
+    scene.authorities[2].confirm(&certificate);
+    request_by_others(&scene, &owner(1), owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0)))
+        .await;
+    let mut relayer = scene.relayer().await;
+    work_until(&mut relayer, |state| state.totals.unlock_upheld == 1 && state.unlock.open.is_empty()).await;
+    assert_eq!(state_of(&scene, &owner(1)).await, UnlockState::Upheld);
+    let executed = [1, 2, 3].map(|honest| scene.authorities[honest].balance(owner(99).account()));
+    assert_eq!(executed, [1; 3], "the genuine one");
 }
 
 #[tokio::test]
