@@ -108,8 +108,9 @@ impl Relayer {
         self.metrics.observe_gas(inclusion);
         if !inclusion.success {
             self.metrics.reverted.inc();
-        } else if let Some(step) = unlock {
-            self.count_step(step);
+        }
+        if let Some(step) = unlock {
+            self.settle_step(step, inclusion);
         }
         for (id, state) in states {
             let item = self.state.position(&id).and_then(|position| self.state.items.get(position)).cloned();

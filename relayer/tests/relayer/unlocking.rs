@@ -240,6 +240,30 @@ async fn a_forged_certificate_that_one_authority_attests_does_not_hide_the_genui
 }
 
 #[tokio::test]
+async fn the_gas_of_a_step_that_reverted_is_charged() {
+    let scene = Scene::new(Mining::Manual).await;
+    fund(&scene, 1);
+    scene.authorities[2].confirm(&scene.certify_order(&order(&scene, &owner(1), 1, 0)));
+    request_by_others(&scene, &owner(1), owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0)))
+        .await;
+    scene.anvil.mine(3).await;
+    let mut relayer = scene.relayer().await;
+    work_until(&mut relayer, |state| state.bundles.len() == 1).await;
+    let submission = relayer.state().bundles[0].submission.clone();
+    assert!(relayer.state().unlock.spent_wei.is_zero(), "the bond pays for it");
+    // Somebody else is faster.
+    let _: Value = scene.anvil.request("anvil_dropTransaction", json!([submission.attempts[0].hash])).await;
+    let call = submission.call;
+    let hash = scene.anvil.send_raw(&scene.anvil.rich_key(6), 1, call.to.into(), call.value, call.data).await;
+    scene.anvil.mined_receipt(hash).await;
+    relayer.tick(true).await.unwrap();
+    scene.anvil.mine(3).await;
+    work_until(&mut relayer, |state| state.bundles.is_empty() && state.unlock.open.is_empty()).await;
+    assert!(relayer.metrics().text().contains("fastpay_relayer_reverted_total 1"));
+    assert!(!relayer.state().unlock.spent_wei.is_zero());
+}
+
+#[tokio::test]
 async fn the_budget_of_a_day_is_not_given_twice() {
     let mut scene = Scene::new(Mining::EveryMs(100)).await;
     scene.config.unlock.daily_budget_wei = parse_ether("0.008").unwrap();
