@@ -1,6 +1,7 @@
 //! Stuck accounts: requests of owners without ETH are brought within a budget, and what authorities sign about any
 //! request is brought to the contract, once, whatever restarts.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::scene::{ETHER, Scene};
 
 const DAY_MS: u64 = 86_400_000;
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn owner(number: u8) -> AccountKey {
     AccountKey::ed25519([number; 32])
@@ -83,7 +85,7 @@ async fn ask_signed_by(
     let (desk, sequence) = (relayer.unlock_desk().unwrap(), SequenceNumber(sequence));
     let domain = relayer_domain(relayer);
     let (account, authorization) = (key.account(), by.sign_unlock_request(&domain, sequence));
-    let asked = tokio::spawn(async move { desk.ask(account, sequence, authorization).await });
+    let asked = tokio::spawn(async move { desk.ask(CLIENT, account, sequence, authorization).await });
     while !asked.is_finished() {
         round(relayer).await;
     }
@@ -187,7 +189,7 @@ async fn what_is_not_signed_by_the_owner_or_not_stuck_costs_nothing() {
     let desk = relayer.unlock_desk().unwrap();
     let mut damaged = owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0));
     damaged[90] ^= 1;
-    let bad = desk.ask(owner(1).account(), SequenceNumber(0), damaged).await.unwrap_err();
+    let bad = desk.ask(CLIENT, owner(1).account(), SequenceNumber(0), damaged).await.unwrap_err();
     assert_eq!(bad.code, RefusalCode::NotOwner);
     assert_eq!(refused(&mut relayer, &owner(1), 1).await, RefusalCode::NotNext);
     assert_eq!(refused(&mut relayer, &owner(2), 0).await, RefusalCode::NotStuck);
@@ -410,7 +412,7 @@ async fn what_cannot_be_checked_or_paid_now_is_refused_for_now() {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..17 {
         let (desk, authorization) = (desk.clone(), authorization.clone());
-        asked.spawn(async move { desk.ask(owner(1).account(), SequenceNumber(0), authorization).await });
+        asked.spawn(async move { desk.ask(CLIENT, owner(1).account(), SequenceNumber(0), authorization).await });
     }
     let busy = asked.join_next().await.unwrap().unwrap().unwrap_err();
     assert!(busy.code == RefusalCode::Busy && busy.retry_after.is_some(), "{busy:?}");
