@@ -150,6 +150,7 @@ fn relayer_state() -> State {
         sequence,
         voidable_from: 5,
         is_ours: true,
+        is_below: Some(false),
         tries: 1,
         next_at_ms: 2,
         waits_for: "3 vote".into(),

@@ -8,7 +8,7 @@ use fastpay_core::Redemption;
 use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Spending, SpendingState, Status, Submission};
 use tokio::time::Instant;
 
-use crate::pending::RedemptionId;
+use crate::pending::{PendingRedemption, RedemptionId};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
@@ -108,8 +108,9 @@ impl Relayer {
         self.metrics.observe_gas(inclusion);
         if !inclusion.success {
             self.metrics.reverted.inc();
-        } else if let Some(step) = unlock {
-            self.count_step(step);
+        }
+        if let Some(step) = unlock {
+            self.settle_step(step, inclusion);
         }
         for (id, state) in states {
             let item = self.state.position(&id).and_then(|position| self.state.items.get(position)).cloned();
@@ -314,6 +315,12 @@ impl Relayer {
     /// Removes a redemption that is never paid. Returns false if it may still be paid.
     pub(crate) fn leave_displaced(&mut self, id: RedemptionId, spending: &Spending) -> bool {
         let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
+        let item = item.filter(|item| {
+            // Retired keys made it, or another certificate of its number is the genuine one.
+            let is_refused = self.current_epoch().is_some_and(|current| item.is_refused(current));
+            let mut others = item.alternatives.iter();
+            !is_refused && others.all(|other| self.displaced(&other.redemption, spending).is_some())
+        });
         let Some((why, transaction)) = item.and_then(|item| self.displaced(&item.redemption, spending)) else {
             return false;
         };
@@ -345,6 +352,48 @@ impl Relayer {
         }
     }
 
+    /// Parks a certificate of an ended epoch that members do not know. Another one of its number takes its place, and it
+    /// that one's; after too many refusals, it is given up.
+    pub(crate) fn refuse(&mut self, id: RedemptionId) {
+        let reason = "its epoch has ended, and members of the current committee do not know it";
+        tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
+        let now_ms = self.clock.now_ms();
+        let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) else {
+            return;
+        };
+        self.changed = true;
+        if !item.park(reason.into(), now_ms) {
+            return self.give_up_certificate(id);
+        }
+        item.rotate();
+    }
+
+    /// Gives up a certificate of an ended epoch that members refused.
+    pub(crate) fn give_up_certificate(&mut self, id: RedemptionId) {
+        tracing::warn!(sender = %id.sender, sequence = %id.sequence, "a certificate of an ended epoch is given up");
+        self.state.totals.given_up = self.state.totals.given_up.saturating_add(1);
+        self.set_aside(id);
+    }
+
+    /// Removes a redemption that is left to others. If its certificate is of an ended epoch, removes nothing else of its
+    /// number: another order of it may be the executed one, and a certificate of a later epoch may come.
+    fn set_aside(&mut self, id: RedemptionId) {
+        let current = self.current_epoch();
+        let is_unproven = |item: &PendingRedemption| {
+            item.queued.is_none() && current.is_some_and(|current| item.is_unproven(current))
+        };
+        let position = self.state.position(&id);
+        let position = position.filter(|position| self.state.items.get(*position).is_some_and(is_unproven));
+        let Some(position) = position else { return self.finish(id) };
+        let mut item = self.state.items.remove(position);
+        let digest = self.sender.primary().domain().transfer_digest(&item.redemption.clone().into());
+        self.refused.insert((item.epoch, digest));
+        self.changed = true;
+        if let Some(next) = item.take_next() {
+            self.state.items.insert(position, next);
+        }
+    }
+
     /// Parks a redemption without counting a failure: the fault is elsewhere.
     pub(crate) fn postpone(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
@@ -360,7 +409,7 @@ impl Relayer {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: the fee does not cover the gas");
         self.state.totals.below_cost = self.state.totals.below_cost.saturating_add(1);
         self.changed = true;
-        self.finish(id);
+        self.set_aside(id);
     }
 
     /// Leaves a redemption to others and to its owner, because the operator does not serve its asset.
@@ -368,6 +417,6 @@ impl Relayer {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: its asset is not in [assets]");
         self.state.totals.not_served = self.state.totals.not_served.saturating_add(1);
         self.changed = true;
-        self.finish(id);
+        self.set_aside(id);
     }
 }

@@ -202,14 +202,18 @@ impl Relayer {
     fn why_pass_by(&mut self, certificate: &Certificate) -> Option<PassBy> {
         let Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
         let id = RedemptionId { sender: redemption.sender, sequence: redemption.sequence };
-        if self.finished.contains(&id) || self.state.position(&id).is_some() {
+        let is_kept = self.item(&id).is_some_and(|item| !self.adds(item, redemption, certificate.epoch));
+        if self.finished.contains(&id) || is_kept {
+            return Some(PassBy::Known);
+        }
+        let digest = self.sender.primary().domain().transfer_digest(&certificate.order.transfer);
+        if self.refused.contains(&(certificate.epoch, digest)) {
             return Some(PassBy::Known);
         }
         let is_served = self.config.assets.serves(redemption.asset);
         if is_served && !self.is_hopeless(redemption) {
             return None;
         }
-        let digest = self.sender.primary().domain().transfer_digest(&certificate.order.transfer);
         if self.passed_by.insert(digest) {
             let totals = &mut self.state.totals;
             let total = if is_served { &mut totals.below_cost } else { &mut totals.not_served };
@@ -248,6 +252,11 @@ impl Relayer {
             return Ok(Taken::Dealt);
         };
         let (id, fee) = (item.id(), item.redemption.fee);
+        if self.item(&id).is_some() {
+            item.firsts = self.firsts(&item.redemption).await?;
+            self.keep_other(item);
+            return Ok(Taken::Dealt);
+        }
         match self.on_chain(&id).await? {
             OnChain::Queued(queued) if self.is_ours(&queued) => {
                 let spending = self.spending(&id).await;
@@ -271,15 +280,54 @@ impl Relayer {
                 );
             }
         }
-        if self.state.counts().0 >= PENDING_MAX
-            && let Some(out) = self.one_to_make_way()
-        {
-            self.leave(out);
-        }
+        self.make_way();
         self.traces.seen(&item, since);
         self.state.items.push(item);
         self.changed = true;
         Ok(Taken::Dealt)
+    }
+
+    fn item(&self, id: &RedemptionId) -> Option<&PendingRedemption> {
+        self.state.items.get(self.state.position(id)?)
+    }
+
+    /// Whether a certificate of a known number may be the one that counts, while the known one is of an ended epoch.
+    fn adds(&self, known: &PendingRedemption, redemption: &Redemption, epoch: Epoch) -> bool {
+        let current = self.current_epoch();
+        current.is_some_and(|current| known.wants(redemption, epoch, current) && !self.state.is_under_way(&known.id()))
+    }
+
+    /// Keeps another certificate of a known number.
+    fn keep_other(&mut self, other: PendingRedemption) {
+        let (id, Some(current)) = (other.id(), self.current_epoch()) else { return };
+        if !self.item(&id).is_some_and(|item| self.adds(item, &other.redemption, other.epoch)) {
+            return;
+        }
+        let digest = self.sender.primary().domain().transfer_digest(&other.redemption.clone().into());
+        tracing::warn!(sender = %id.sender, sequence = %id.sequence, %digest, "another certificate of a number");
+        self.changed = true;
+        self.make_way();
+        match self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
+            Some(item) => item.keep(other, current),
+            // The known one made way.
+            None => self.state.items.push(other),
+        }
+    }
+
+    /// Makes room for one more redemption if all places are taken.
+    fn make_way(&mut self) {
+        if self.state.counts().0 < PENDING_MAX {
+            return;
+        }
+        if let Some(refused) = self.refused_to_make_way() {
+            self.give_up_certificate(refused);
+        } else if let Some(out) = self.dust_to_make_way() {
+            self.leave(out);
+        }
+    }
+
+    pub(crate) fn current_epoch(&self) -> Option<Epoch> {
+        self.committees.as_ref().map(|committees| committees.current().epoch())
     }
 
     fn committee(&self, epoch: Epoch) -> Option<&Committee> {
@@ -353,16 +401,27 @@ impl Relayer {
 
     /// Whether one more redemption may wait.
     fn has_room(&self) -> bool {
-        self.state.counts().0 < PENDING_MAX || self.one_to_make_way().is_some()
+        self.state.counts().0 < PENDING_MAX || self.refused_to_make_way().is_some() || self.dust_to_make_way().is_some()
+    }
+
+    /// The redemption of an ended epoch that members refused most often. Whoever has retired keys can make any number of
+    /// them, so they make way first, whatever their fees.
+    fn refused_to_make_way(&self) -> Option<RedemptionId> {
+        let current = self.current_epoch()?;
+        let refused = self.state.items.iter().filter(|item| item.is_refused(current) && self.may_make_way(item));
+        refused.max_by_key(|item| item.failures()).map(PendingRedemption::id)
     }
 
     /// A redemption whose fee covers no share of the gas now: it keeps its place only until another one needs it.
-    fn one_to_make_way(&self) -> Option<RedemptionId> {
-        let makes_way = |item: &&PendingRedemption| {
-            let is_free = item.queued.is_none() && !item.alone && !self.state.is_under_way(&item.id());
-            is_free && !self.covers_part(&item.redemption, 1)
+    fn dust_to_make_way(&self) -> Option<RedemptionId> {
+        let is_dust = |item: &&PendingRedemption| {
+            self.may_make_way(item) && !item.alone && !self.covers_part(&item.redemption, 1)
         };
-        self.state.items.iter().find(makes_way).map(PendingRedemption::id)
+        self.state.items.iter().find(is_dust).map(PendingRedemption::id)
+    }
+
+    fn may_make_way(&self, item: &PendingRedemption) -> bool {
+        item.queued.is_none() && !self.state.is_under_way(&item.id())
     }
 
     /// The state of a redemption on the chain. One node's answer suffices to continue with it, but never to end it.

@@ -245,6 +245,7 @@ mod tests {
             sequence: SequenceNumber(1),
             voidable_from,
             is_ours,
+            is_below: None,
             tries: 0,
             next_at_ms: 0,
             waits_for: String::new(),

@@ -17,6 +17,9 @@ const PAUSE_MS: u64 = 30_000;
 /// The longest pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 3_600_000;
 
+/// The maximum number of other certificates of a number that are kept: its owner signed an order for each.
+const ALTERNATIVES_MAX: usize = 4;
+
 /// The bytes of a vote for the contract: the member's index, and its signature.
 const VOTE_BYTES: usize = 1 + 65;
 
@@ -54,6 +57,10 @@ pub struct PendingRedemption {
     /// Set once a final block has it in the contract's queue: from then on it is to be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Queued>,
+    /// Other certificates of its number, while all are of ended epochs: retired keys can make one for each order that the
+    /// owner signed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Self>,
 }
 
 /// Why a redemption is parked, and until when.
@@ -77,7 +84,62 @@ impl PendingRedemption {
         let votes = certified_redemption(certificate, committee)?.votes;
         let (redemption, epoch) = (redemption.clone(), certificate.epoch);
         let (seen_at_ms, parked, firsts) = (now_ms, None, Firsts::default());
-        Some(Self { redemption, epoch, votes, seen_at_ms, parked, alone: false, firsts, queued: None })
+        let (queued, alternatives) = (None, Vec::new());
+        Some(Self { redemption, epoch, votes, seen_at_ms, parked, alone: false, firsts, queued, alternatives })
+    }
+
+    /// Whether the keys of its committee may have been stolen since. Only votes of the current one prove it then.
+    pub(crate) fn is_unproven(&self, current: Epoch) -> bool {
+        self.epoch < current
+    }
+
+    /// Whether members of the current committee did not know it when they were asked for votes.
+    pub(crate) fn is_refused(&self, current: Epoch) -> bool {
+        self.is_unproven(current) && self.failures() > 0
+    }
+
+    /// How often it failed by itself.
+    pub(crate) fn failures(&self) -> u32 {
+        self.parked.as_ref().map_or(0, |parked| parked.attempts)
+    }
+
+    /// Whether a certificate of its number adds something: it is of the current epoch, which proves it, or of another order
+    /// than all that are kept.
+    pub(crate) fn wants(&self, redemption: &Redemption, epoch: Epoch, current: Epoch) -> bool {
+        let is_other = |kept: &Self| kept.redemption != *redemption;
+        self.queued.is_none()
+            && self.is_unproven(current)
+            && (epoch >= current
+                || self.alternatives.len() < ALTERNATIVES_MAX
+                    && is_other(self)
+                    && self.alternatives.iter().all(is_other))
+    }
+
+    /// Keeps a certificate that it [wants](Self::wants): in its place if it is of the `current` epoch, or else beside it.
+    pub(crate) fn keep(&mut self, other: Self, current: Epoch) {
+        if !other.is_unproven(current) {
+            *self = Self { seen_at_ms: self.seen_at_ms, ..other };
+            return;
+        }
+        self.alternatives.push(other);
+        if self.is_refused(current) {
+            self.rotate();
+        }
+    }
+
+    /// The next certificate of its number, with the others; `None` if there is no other one. It keeps none itself.
+    pub(crate) fn take_next(&mut self) -> Option<Self> {
+        let mut others = std::mem::take(&mut self.alternatives).into_iter();
+        let next = others.next()?;
+        Some(Self { alternatives: others.collect(), ..next })
+    }
+
+    /// Puts the next certificate of its number in its place, and itself behind the others.
+    pub(crate) fn rotate(&mut self) {
+        if let Some(next) = self.take_next() {
+            let last = std::mem::replace(self, next);
+            self.alternatives.push(last);
+        }
     }
 
     /// The properties that change its gas.
@@ -129,12 +191,13 @@ impl PendingRedemption {
         if let Some(parked) = &mut self.parked {
             parked.until_ms = parked.until_ms.min(now_ms.saturating_add(PAUSE_MS_MAX));
         }
+        self.alternatives.iter_mut().for_each(|other| other.take_up(now_ms));
     }
 
     /// Parks it for a while, longer each time. Returns false if it has failed too often.
     #[must_use]
     pub fn park(&mut self, reason: String, now_ms: u64) -> bool {
-        let attempts = self.parked.as_ref().map_or(0, |parked| parked.attempts).saturating_add(1);
+        let attempts = self.failures().saturating_add(1);
         let doublings = attempts.saturating_sub(1).min(20);
         let pause_ms = PAUSE_MS.saturating_mul(1 << doublings).min(PAUSE_MS_MAX);
         self.parked = Some(Parked { reason, attempts, until_ms: now_ms.saturating_add(pause_ms) });
@@ -143,7 +206,7 @@ impl PendingRedemption {
 
     /// Parks it for a short while, without counting a failure.
     pub fn postpone(&mut self, reason: String, now_ms: u64) {
-        let attempts = self.parked.as_ref().map_or(0, |parked| parked.attempts);
+        let attempts = self.failures();
         self.parked = Some(Parked { reason, attempts, until_ms: now_ms.saturating_add(PAUSE_MS) });
     }
 }
@@ -173,7 +236,43 @@ pub(crate) mod tests {
             alone: false,
             firsts: Firsts::default(),
             queued: None,
+            alternatives: Vec::new(),
         }
+    }
+
+    #[test]
+    fn certificates_of_ended_epochs_for_other_orders_are_kept_until_one_is_proven() {
+        let of = |amount, epoch| {
+            let mut item = item(0);
+            (item.redemption.amount, item.epoch) = (Amount(amount), Epoch(epoch));
+            item
+        };
+        let mut first = of(1, 2);
+        assert!(first.wants(&of(2, 1).redemption, Epoch(1), Epoch(3)));
+        assert!(!first.wants(&of(1, 1).redemption, Epoch(1), Epoch(3)), "the same order");
+        assert!(!first.wants(&of(2, 1).redemption, Epoch(1), Epoch(2)), "it is of the current epoch");
+        for amount in 2..6 {
+            assert!(first.wants(&of(amount, 1).redemption, Epoch(1), Epoch(3)));
+            first.keep(of(amount, 1), Epoch(3));
+            assert!(!first.wants(&of(amount, 2).redemption, Epoch(2), Epoch(3)));
+        }
+        assert!(!first.wants(&of(6, 1).redemption, Epoch(1), Epoch(3)), "too many");
+        let amounts = |item: &PendingRedemption| {
+            let others = item.alternatives.iter().map(|other| other.redemption.amount.0);
+            [item.redemption.amount.0].into_iter().chain(others).collect::<Vec<_>>()
+        };
+        first.rotate();
+        assert_eq!(amounts(&first), [2, 3, 4, 5, 1]);
+        assert!(first.alternatives.iter().all(|other| other.alternatives.is_empty()));
+        let mut refused = of(7, 2);
+        assert!(refused.park("no".into(), 0) && refused.is_refused(Epoch(3)));
+        refused.keep(of(8, 1), Epoch(3));
+        assert_eq!(amounts(&refused), [8, 7], "it comes before one that was refused");
+        assert_eq!(refused.take_next().unwrap().failures(), 1);
+        // One of the current epoch is for the one order that members executed or will.
+        assert!(first.wants(&of(1, 3).redemption, Epoch(3), Epoch(3)));
+        first.keep(of(9, 3), Epoch(3));
+        assert_eq!((first.redemption.amount, first.alternatives.len()), (Amount(9), 0));
     }
 
     #[test]

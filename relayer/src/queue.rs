@@ -133,7 +133,7 @@ impl Relayer {
                 self.follow_committees().await?;
                 let Some(committees) = self.committees.clone() else { return Ok(()) };
                 let domain = self.sender.primary().domain();
-                let (agreement, _) = self.voters.agree(&domain, &committees, vec![item.clone()]).await;
+                let agreement = self.voters.agree(&domain, &committees, vec![item.clone()]).await.agreement;
                 let Some(agreement) = agreement else {
                     self.postpone(item.id(), "too few authorities of the current committee certify it again".into());
                     return Ok(());

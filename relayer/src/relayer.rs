@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, Endpoints, EndpointsError};
-use fastpay_core::{Committees, Digest, PrimaryAddress};
+use fastpay_core::{Committees, Digest, Epoch, PrimaryAddress};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
 use fastpay_program::Clock;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
@@ -77,6 +77,8 @@ pub struct Relayer {
     /// Certificates that were left to others without verifying their signatures, to count each once. Anybody may have
     /// forged them, so they have no other effect.
     pub(crate) passed_by: Recent<Digest>,
+    /// Certificates of ended epochs that were set aside, by epoch and order. Their numbers may have others.
+    pub(crate) refused: Recent<(Epoch, Digest)>,
     /// When each transaction was last offered, by its nonce.
     pub(crate) offered_at: HashMap<u64, Instant>,
     /// When nodes began to refuse each transaction that no node knows, by its nonce.
@@ -155,6 +157,7 @@ impl Relayer {
             epochs,
             finished,
             passed_by: Recent::default(),
+            refused: Recent::default(),
             offered_at: HashMap::new(),
             refused_since: HashMap::new(),
             metrics: Arc::new(Metrics::new()),

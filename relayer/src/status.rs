@@ -119,7 +119,7 @@ fn totals_json(totals: &Totals) -> Value {
 }
 
 fn unlock_json(open: &OpenUnlock) -> Value {
-    let OpenUnlock { account, sequence, voidable_from, is_ours, tries, next_at_ms, waits_for } = open;
+    let OpenUnlock { account, sequence, voidable_from, is_ours, is_below: _, tries, next_at_ms, waits_for } = open;
     json!({
         "account": account, "sequence": sequence, "voidableFrom": voidable_from, "isOurs": is_ours, "tries": tries,
         "nextAtMs": next_at_ms, "waitsFor": waits_for,

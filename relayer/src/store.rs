@@ -229,11 +229,12 @@ impl State {
         self.items.iter().position(|item| item.id() == *id)
     }
 
-    /// The numbers of redemptions outside and inside the contract's queue.
+    /// The numbers of redemptions outside and inside the contract's queue. Each certificate of a number counts.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let queued = self.items.iter().filter(|item| item.queued.is_some()).count();
-        (self.items.len().saturating_sub(queued), queued)
+        let others: usize = self.items.iter().map(|item| item.alternatives.len()).sum();
+        (self.items.len().saturating_sub(queued).saturating_add(others), queued)
     }
 
     /// Remembers that a redemption is left to its owner.

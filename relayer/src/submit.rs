@@ -15,6 +15,7 @@ use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
+use crate::votes::Asked;
 
 /// Votes of an epoch that ends within this many seconds are not used, because a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 600;
@@ -137,13 +138,18 @@ impl Relayer {
         Ok(())
     }
 
-    /// The redemptions that can be submitted, the oldest first.
+    /// The redemptions that can be submitted, the oldest first. Those of ended epochs, which retired keys may have made, come
+    /// after the others, and those that members refused come last.
     fn open_items(&self) -> Vec<PendingRedemption> {
         let now = self.clock.now_ms();
         let is_open = |item: &&PendingRedemption| {
             item.queued.is_none() && !item.is_parked(now) && !self.state.is_under_way(&item.id())
         };
-        self.state.items.iter().filter(is_open).cloned().collect()
+        let mut open: Vec<_> = self.state.items.iter().filter(is_open).cloned().collect();
+        if let Some(current) = self.current_epoch() {
+            open.sort_by_key(|item| (item.is_unproven(current), item.is_refused(current)));
+        }
+        open
     }
 
     async fn ended(
@@ -271,7 +277,7 @@ impl Relayer {
         let (domain, contract) = (self.sender.primary().domain(), self.sender.primary().contract());
         let trials = Trials::new(&self.sender, Plan::Batch, outlook);
         let (voters, committees) = (&mut self.voters, &outlook.committees);
-        let (agreement, refused) = voters.agree(&domain, committees, items).await;
+        let Asked { agreement, refused, unknown } = voters.agree(&domain, committees, items).await;
         let sifted = match agreement {
             None => Sifted::default(),
             Some(agreement) => {
@@ -281,7 +287,7 @@ impl Relayer {
                     let agreement = match first.take() {
                         Some(agreement) => Some(agreement),
                         // Faulty redemptions were removed, so the others need votes of their own.
-                        None => voters.agree(&domain, committees, part.to_vec()).await.0,
+                        None => voters.agree(&domain, committees, part.to_vec()).await.agreement,
                     };
                     let Some(agreement) = agreement.filter(|agreement| agreement.items == part) else {
                         return Ok(Trial::Unsigned);
@@ -299,8 +305,12 @@ impl Relayer {
         }
         tracing::warn!(items = refused.len(), "no quorum votes for some redemptions together");
         let (ended, live): (Vec<_>, Vec<_>) = refused.into_iter().partition(|item| outlook.ended.contains(&item.epoch));
-        for item in ended {
-            self.postpone(item.id(), "its epoch has ended, and too few authorities certify it again".into());
+        for id in ended.iter().map(PendingRedemption::id) {
+            if unknown.contains(&id) {
+                self.refuse(id);
+            } else {
+                self.postpone(id, "its epoch has ended, and too few authorities certify it again".into());
+            }
         }
         Ok(self.submit_certificates(outlook, live).await? || sent)
     }

@@ -35,8 +35,12 @@ pub struct OpenUnlock {
     pub sequence: SequenceNumber,
     /// The time from which a quorum can void it, in seconds since 1970.
     pub voidable_from: u64,
-    /// Whether this relayer paid its bond.
+    /// Whether this relayer paid its bond; false before the contract was asked.
     pub is_ours: bool,
+    /// Whether f + 1 members report that the account is beyond it. Then its order is executed, and anybody can have it
+    /// upheld at any time. `None` before contract and authorities were asked.
+    #[serde(default)]
+    pub is_below: Option<bool>,
     /// How often the authorities were asked.
     pub tries: u32,
     /// When they are asked next, in milliseconds since 1970.

@@ -3,22 +3,26 @@
 //! ```text
 //!  redemptions, ordered ─► ask every authority ─► quorum of valid signatures ─► Agreement
 //!                        │ some lack a redemption: send them its certificate, ask them once more
-//!                        │ still no quorum: leave out what prevents it, ask all once more
+//!                        │ still no quorum: ask for each redemption of an ended epoch by itself
+//!                        │ leave out what prevents a quorum, ask all once more
 //!                        └► none: the redemptions go by their certificates
 //! ```
 //! An authority may be away, lag, or lie: `fastpay_client::Ballot` checks and counts. An authority that answers what no
-//! correct one does is left alone for a while. Whatever the answers, there are at most three rounds.
+//! correct one does is left alone for a while. Authorities vote for what they executed under a number: if retired keys
+//! certified another order, their votes look wrong. So a vote for redemptions of ended epochs is held against nobody
+//! before a quorum has voted for each. Whatever the answers, there are at most four rounds.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::primitives::Bytes;
 use fastpay_client::{AuthorityClient, Ballot, CommitteeClient, Network, NoCertificates, PeerFailure, QuorumOptions};
 use fastpay_core::{AuthorityName, Committees, Domain, Epoch, Redemption};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::pending::PendingRedemption;
+use crate::pending::{PendingRedemption, RedemptionId};
 
 /// The maximum time to wait for all answers of one round.
 const ROUND_PATIENCE: Duration = Duration::from_secs(5);
@@ -26,6 +30,8 @@ const ROUND_PATIENCE: Duration = Duration::from_secs(5);
 const NAMES_PATIENCE: Duration = Duration::from_secs(1);
 /// The maximum time to send certificates that authorities lack.
 const BRING_PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum number of redemptions of ended epochs that are asked for by themselves at a time. The others wait.
+const SINGLY_MAX: usize = 32;
 /// The first pause of an authority that gave a wrong answer; it doubles each time.
 const DISTRUST: Duration = Duration::from_secs(60);
 const DISTRUST_MAX: Duration = Duration::from_secs(3_600);
@@ -38,6 +44,16 @@ pub(crate) struct Agreement {
     pub(crate) epoch: Epoch,
     /// The votes, encoded for the contract.
     pub(crate) votes: Bytes,
+}
+
+/// The outcome of asking for votes.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) agreement: Option<Agreement>,
+    /// The redemptions that had to be left out.
+    pub(crate) refused: Vec<PendingRedemption>,
+    /// Those of ended epochs among them that f + 1 members do not know, so that an honest one does not.
+    pub(crate) unknown: BTreeSet<RedemptionId>,
 }
 
 /// The authorities, as voters.
@@ -86,45 +102,90 @@ impl Voters {
         self.client.clone()
     }
 
-    /// Returns the redemptions for which a quorum votes together, and those that had to be left out.
+    /// Asks for votes for redemptions together.
     pub(crate) async fn agree(
         &mut self,
         domain: &Domain,
         committees: &Committees,
         mut items: Vec<PendingRedemption>,
-    ) -> (Option<Agreement>, Vec<PendingRedemption>) {
+    ) -> Asked {
         // The same order for all relayers, however the redemptions arrived.
         items.sort_by_key(PendingRedemption::id);
-        let Some(client) = self.client(domain, committees).await else { return (None, items) };
+        let Some(client) = self.client(domain, committees).await else {
+            return Asked { refused: items, ..Asked::default() };
+        };
+        let current = committees.current().epoch();
+        let is_proven = !items.iter().any(|item| item.is_unproven(current));
         let ballot_on = |items: &[PendingRedemption]| {
             let redemptions: Vec<Redemption> = items.iter().map(|item| item.redemption.clone()).collect();
             Ballot::new(domain, committees.current().clone(), &redemptions)
         };
         let mut ballot = ballot_on(&items);
-        self.ask(&client, &mut ballot, &self.trusted()).await;
+        self.ask(&client, &mut ballot, &self.trusted(), is_proven).await;
         if let Some(agreement) = agreement(&ballot, &items) {
-            return (Some(agreement), Vec::new());
+            return Asked { agreement: Some(agreement), ..Asked::default() };
         }
         let lacking = client.bring_ballot(&ballot, Instant::now() + BRING_PATIENCE).await;
-        self.ask(&client, &mut ballot, &lacking).await;
+        self.ask(&client, &mut ballot, &lacking, is_proven).await;
         if let Some(agreement) = agreement(&ballot, &items) {
-            return (Some(agreement), Vec::new());
+            return Asked { agreement: Some(agreement), ..Asked::default() };
         }
         for authority in lacking.iter().map(AuthorityClient::name) {
             // It confirmed the certificates, and still lacks them.
-            if ballot.missing().contains_key(&authority) {
+            if is_proven && ballot.missing().contains_key(&authority) {
                 self.distrust(authority, "it confirms a redemption and has no certificate of it");
             }
         }
-        let Some(out) = ballot.in_the_way() else { return (None, items) };
+        let unproven = self.unproven(&client, &ballot, &items, ballot_on).await;
+        let unknown = unproven.iter().filter(|(_, is_unknown)| **is_unknown);
+        let unknown = unknown.filter_map(|(position, _)| Some(items.get(*position)?.id())).collect();
+        let mut out = ballot.in_the_way().unwrap_or_default();
+        out.extend(unproven.into_keys());
         let (kept, mut refused) = split(items, &out);
+        if out.is_empty() || kept.is_empty() {
+            refused.extend(kept);
+            return Asked { agreement: None, refused, unknown };
+        }
         let mut ballot = ballot_on(&kept);
-        self.ask(&client, &mut ballot, &self.trusted()).await;
+        self.ask(&client, &mut ballot, &self.trusted(), true).await;
         let agreement = agreement(&ballot, &kept);
         if agreement.is_none() {
             refused.extend(kept);
         }
-        (agreement, refused)
+        Asked { agreement, refused, unknown }
+    }
+
+    /// The redemptions of ended epochs for which no quorum is known to vote, by their positions, each with whether f + 1
+    /// members do not know it: in the `ballot` on all of them, or in one of its own.
+    async fn unproven(
+        &self,
+        client: &CommitteeClient,
+        ballot: &Ballot,
+        items: &[PendingRedemption],
+        ballot_on: impl Fn(&[PendingRedemption]) -> Ballot,
+    ) -> BTreeMap<usize, bool> {
+        let (who, deadline) = (self.trusted(), Instant::now() + ROUND_PATIENCE);
+        let current = ballot.committee().epoch();
+        let (mut unproven, mut asking) = (BTreeMap::new(), JoinSet::new());
+        for (position, item) in items.iter().enumerate().filter(|(_, item)| item.is_unproven(current)) {
+            let is_unknown = is_true(ballot, lacks(ballot, position));
+            unproven.insert(position, is_unknown);
+            if !is_unknown && asking.len() < SINGLY_MAX {
+                let (client, who, mut own) = (client.clone(), who.clone(), ballot_on(std::slice::from_ref(item)));
+                asking.spawn(async move {
+                    client.ask_ballot(&mut own, &who, deadline).await;
+                    (position, own)
+                });
+            }
+        }
+        for (position, own) in asking.join_all().await {
+            if own.quorum().is_some() {
+                unproven.remove(&position);
+            } else {
+                unproven.insert(position, is_true(&own, lacks(&own, 0).chain(votes_otherwise(&own))));
+            }
+        }
+        unproven
     }
 
     fn trusted(&self) -> Vec<AuthorityClient> {
@@ -135,12 +196,13 @@ impl Voters {
         all.filter(is_trusted).collect()
     }
 
-    /// Asks some authorities at once, until a quorum has voted.
-    async fn ask(&mut self, client: &CommitteeClient, ballot: &mut Ballot, who: &[AuthorityClient]) {
+    /// Asks some authorities at once, until a quorum has voted. A wrong answer is held against an authority only if all
+    /// redemptions are proven.
+    async fn ask(&mut self, client: &CommitteeClient, ballot: &mut Ballot, who: &[AuthorityClient], is_proven: bool) {
         client.ask_ballot(ballot, who, Instant::now() + ROUND_PATIENCE).await;
         for authority in who.iter().map(AuthorityClient::name) {
             match ballot.failures().get(&authority) {
-                Some(PeerFailure::Misbehaved(what)) => self.distrust(authority, what),
+                Some(PeerFailure::Misbehaved(what)) if is_proven => self.distrust(authority, what),
                 Some(failure) => tracing::warn!(%authority, %failure, "no vote for a batch"),
                 None => {}
             }
@@ -157,6 +219,23 @@ impl Voters {
             "an authority sent an invalid answer; it is not asked for votes for a while"
         );
     }
+}
+
+/// The authorities that lack the redemption at a position of a ballot.
+fn lacks(ballot: &Ballot, position: usize) -> impl Iterator<Item = &AuthorityName> {
+    ballot.missing().iter().filter(move |(_, positions)| positions.contains(&position)).map(|(name, _)| name)
+}
+
+/// The authorities that vote for something else.
+fn votes_otherwise(ballot: &Ballot) -> impl Iterator<Item = &AuthorityName> {
+    let failures = ballot.failures().iter();
+    failures.filter(|(_, failure)| matches!(failure, PeerFailure::Misbehaved(_))).map(|(name, _)| name)
+}
+
+/// Whether f + 1 of these are members: one of them is honest.
+fn is_true<'a>(ballot: &Ballot, said_by: impl Iterator<Item = &'a AuthorityName>) -> bool {
+    let members = said_by.filter(|name| ballot.committee().member(name).is_some());
+    members.count() >= ballot.committee().one_honest()
 }
 
 /// The redemptions that stay, and those at the positions `out`.

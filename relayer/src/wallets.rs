@@ -19,6 +19,6 @@ pub async fn serve(listener: TcpListener, quotes: QuoteReader, desk: Option<Unlo
         router = router.merge(unlock::router(desk));
     }
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
+    let admit = move |address| Some((address, room.clone().try_acquire_owned().ok()?));
     fastpay_program::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
 }

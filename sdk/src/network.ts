@@ -330,7 +330,7 @@ export class Network {
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       try {
         const certificate = await this.verifyCounting(await authority.certificate(account, sequence, until), account, sequence);
-        if (!isSought(certificate, { digest }) || this.#isOutdated(certificate)) {
+        if (!isSought(certificate, { digest }) || (digest === undefined && this.#isOutdated(certificate))) {
           throw malformed("the certificate", "of the order that was executed");
         }
         return certificate;

@@ -157,7 +157,7 @@ impl CommitteeClient {
     ///
     /// # Errors
     /// See [`PeerFailure`]. [`PeerFailure::Unattested`] if too few authorities know the certificate: then no search finds it
-    /// again. [`PeerFailure::Behind`] if too few have said that.
+    /// again, if its epoch has ended. [`PeerFailure::Behind`] if too few have said that.
     pub(super) async fn submit(
         &self,
         authority: &AuthorityClient,
@@ -173,7 +173,10 @@ impl CommitteeClient {
         match attest(authorities.iter(), domain, &committee, certificate.certificate(), digest).await {
             Ok(attested) => shard.confirm_attested(&attested).await.map_err(failure_of),
             Err(Unattested::Unknown) => {
-                self.network.outdate(certificate);
+                // Members that have not executed one of this epoch yet deny it, too.
+                if certificate.certificate().epoch < committee.epoch() {
+                    self.network.outdate(certificate);
+                }
                 Err(unattested)
             }
             Err(Unattested::NewEpoch(epoch)) => Err(PeerFailure::OtherEpoch(epoch)),

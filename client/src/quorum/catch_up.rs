@@ -19,8 +19,9 @@ const RECEIVED_PAGES_MAX: u64 = 20;
 const LATE_LIST: Duration = Duration::from_secs(1);
 /// The maximum number of times that a confirmation is repeated after sending earlier certificates.
 const CONFIRM_ROUNDS_MAX: usize = 4;
-/// The maximum number of certificates of one list that an authority refuses before the rest of that list is left out.
-const REFUSED_MAX: usize = 32;
+/// Once an authority has refused certificates of one list for so long, the rest of that list is left out: others may bring
+/// the same.
+const REFUSED_MAX: Duration = Duration::from_secs(3);
 
 impl CommitteeClient {
     /// A verified certificate, from the wallet's own files or else from whichever authority has it.
@@ -120,12 +121,13 @@ impl CommitteeClient {
         let (mut brought, mut lists) = (0_usize, 0_usize);
         while let Some((lister, listed)) = asked.next(deadline).await {
             let Ok(listed) = listed else { continue };
-            let mut refused = 0_usize;
+            let mut refused = Duration::ZERO;
             for received in listed {
                 let (sender, sequence) = name_of(&received);
                 if known.contains(&(sender, sequence)) {
                     continue;
                 }
+                let begun = Instant::now();
                 let Some(certificate) = self.network.find_received(account, lister, &received).await else {
                     // An honest lister can prove every entry. Going on would let a liar with a long list of
                     // inventions keep us until the deadline.
@@ -143,7 +145,7 @@ impl CommitteeClient {
                     }
                     Err(failure) => {
                         tracing::debug!(authority = %authority.name(), %sender, %sequence, %failure, "a payment is refused");
-                        refused = refused.saturating_add(1);
+                        refused = refused.saturating_add(begun.elapsed());
                     }
                 }
                 if refused >= REFUSED_MAX {

@@ -1,13 +1,13 @@
 //! Votes of the current committee about a number that its owner asked the contract to unlock: pure counting, and the
 //! shell that asks. docs/PROTOCOL.md, "Unlocking".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AuthorityName, Committee, ContractVote, Domain, Epoch, SequenceNumber, UnlockVote, VerifiedCertificate,
-    VerifiedContractVote,
+    AccountId, AuthorityName, Committee, ContractVote, Digest, Domain, Epoch, SequenceNumber, UnlockVote,
+    VerifiedCertificate, VerifiedContractVote,
 };
 use fastpay_rpc::UnlockAnswer;
 use tokio::time::Instant;
@@ -25,9 +25,13 @@ pub struct UnlockBallot {
     account: AccountId,
     sequence: SequenceNumber,
     unanimous: bool,
-    certificate: Option<VerifiedCertificate>,
-    /// The votes that the certificate exists, by signer.
-    attested: BTreeMap<AuthorityName, VerifiedContractVote>,
+    /// The votes that a certificate exists, each with its order, by signer.
+    attested: BTreeMap<AuthorityName, (Digest, VerifiedContractVote)>,
+    /// The first certificate that each authority showed: an honest one has one of a number. Retired keys can make others,
+    /// also of the same order.
+    shown: BTreeMap<AuthorityName, VerifiedCertificate>,
+    /// The certificates that were sent to all authorities, by epoch and order.
+    brought: BTreeSet<(Epoch, Digest)>,
     /// The votes to void the number, by signer.
     voided: BTreeMap<AuthorityName, VerifiedContractVote>,
     failures: BTreeMap<AuthorityName, PeerFailure>,
@@ -61,7 +65,8 @@ impl UnlockBallot {
         unanimous: bool,
     ) -> Self {
         let (attested, voided, failures) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { domain, committee, account, sequence, unanimous, certificate: None, attested, voided, failures }
+        let (shown, brought) = (BTreeMap::new(), BTreeSet::new());
+        Self { domain, committee, account, sequence, unanimous, attested, shown, brought, voided, failures }
     }
 
     /// Counts an authority's answer. The caller has verified that a certificate is of this number.
@@ -87,8 +92,8 @@ impl UnlockBallot {
         let voter = vote.vote().authority;
         match certificate {
             Some(certificate) => {
-                self.certificate.get_or_insert(certificate);
-                self.attested.insert(voter, vote);
+                self.attested.entry(voter).or_insert((certificate.digest(), vote));
+                self.shown.entry(authority).or_insert(certificate);
             }
             None => drop(self.voided.insert(voter, vote)),
         }
@@ -98,35 +103,34 @@ impl UnlockBallot {
         self.failures.insert(authority, failure);
     }
 
-    /// The decision that has enough votes, if any.
+    /// The decision that has enough votes, if any. Nothing is void while a certificate was not sent to all.
     #[must_use]
     pub fn decision(&self) -> Option<UnlockDecision> {
-        if let Some(digest) = self.certificate.as_ref().map(VerifiedCertificate::digest)
-            && let Some(decision) = self.decided(UnlockVote::Certificate(digest), &self.attested)
-        {
-            return Some(decision);
+        let orders: BTreeSet<Digest> = self.attested.values().map(|(order, _)| *order).collect();
+        let attested: Vec<_> = self.attested.values().map(|(_, vote)| vote.clone()).collect();
+        let upheld = orders.into_iter().find_map(|order| self.decided(UnlockVote::Certificate(order), &attested));
+        if upheld.is_some() || !self.unbrought().is_empty() {
+            return upheld;
         }
-        self.decided(UnlockVote::Void { unanimous: self.unanimous }, &self.voided)
+        let voided: Vec<_> = self.voided.values().cloned().collect();
+        self.decided(UnlockVote::Void { unanimous: self.unanimous }, &voided)
     }
 
-    fn decided(
-        &self,
-        vote: UnlockVote,
-        votes: &BTreeMap<AuthorityName, VerifiedContractVote>,
-    ) -> Option<UnlockDecision> {
-        let votes: Vec<_> = votes.values().cloned().collect();
+    /// The decision if enough of the votes are for it. The others are ignored.
+    fn decided(&self, vote: UnlockVote, votes: &[VerifiedContractVote]) -> Option<UnlockDecision> {
         let digest = vote.digest(&self.domain, self.committee.epoch(), self.account, self.sequence);
-        let votes = VerifiedContractVote::first(vote.needed(&self.committee), &self.committee, digest, &votes)?;
+        let votes = VerifiedContractVote::first(vote.needed(&self.committee), &self.committee, digest, votes)?;
         Some(UnlockDecision { vote, votes })
     }
 
-    /// The certificate of the number, if an authority has returned it.
-    #[must_use]
-    pub fn certificate(&self) -> Option<&VerifiedCertificate> {
-        self.certificate.as_ref()
+    /// The certificates that were not sent to all authorities yet, one of each epoch and order.
+    fn unbrought(&self) -> BTreeMap<(Epoch, Digest), VerifiedCertificate> {
+        let shown = self.shown.values();
+        let named = shown.map(|shown| ((shown.certificate().epoch, shown.digest()), shown.clone()));
+        named.filter(|(name, _)| !self.brought.contains(name)).collect()
     }
 
-    /// How many attest the certificate, and how many vote to void the number.
+    /// How many attest a certificate, and how many vote to void the number.
     #[must_use]
     pub fn votes(&self) -> (usize, usize) {
         (self.attested.len(), self.voided.len())
@@ -180,9 +184,10 @@ impl CommitteeClient {
         (ballot, decision)
     }
 
-    /// Asks every authority for its vote about a number. If one returns a certificate, sends it to the others and asks
-    /// all again: an authority that keeps the certificate attests it and does not vote to void. Each of these steps may
-    /// take `patience`, so an authority that never answers takes no time from the next step.
+    /// Asks every authority for its vote about a number. If some return certificates, sends each to all and asks all
+    /// again, until none returns another one: an authority that keeps a certificate attests it and does not vote to void.
+    /// There are at most as many rounds as authorities. Each of their steps may take `patience`, so an authority that never
+    /// answers takes no time from the next step.
     pub async fn vote_unlock(
         &self,
         number: (AccountId, SequenceNumber),
@@ -192,16 +197,25 @@ impl CommitteeClient {
         let (domain, committee) = (*self.network().domain(), self.network().committee());
         let mut ballot = UnlockBallot::new(domain, committee, number, unanimous);
         self.ask_unlock(&mut ballot, number, unanimous, patience).await;
-        let Some(certificate) = ballot.certificate().cloned() else { return ballot };
-        let deadline = Instant::now() + patience;
-        let mut bringing = Asked::each(self.network().authorities().iter(), |authority| {
-            let (client, certificate) = (self.clone(), certificate.clone());
-            // An authority refuses it while the number is frozen, and keeps it.
-            async move { drop(client.confirm(&authority, &certificate).await) }
-        });
-        while bringing.next(deadline).await.is_some() {}
-        self.ask_unlock(&mut ballot, number, unanimous, patience).await;
-        ballot
+        loop {
+            let certificates = ballot.unbrought();
+            if certificates.is_empty() {
+                return ballot;
+            }
+            let deadline = Instant::now() + patience;
+            // All at the same time: a forged one may take the whole time.
+            let mut bringing = Asked::default();
+            for certificate in certificates.values() {
+                bringing.and_each(self.network().authorities().iter(), |authority| {
+                    let (client, certificate) = (self.clone(), certificate.clone());
+                    // An authority refuses it while the number is frozen, and keeps it.
+                    async move { drop(client.confirm(&authority, &certificate).await) }
+                });
+            }
+            while bringing.next(deadline).await.is_some() {}
+            ballot.brought.extend(certificates.into_keys());
+            self.ask_unlock(&mut ballot, number, unanimous, patience).await;
+        }
     }
 
     async fn ask_unlock(
@@ -233,7 +247,6 @@ impl CommitteeClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_core::Digest;
     use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
     struct Case {
@@ -241,22 +254,29 @@ mod tests {
         ballot: UnlockBallot,
         number: (AccountId, SequenceNumber),
         certificate: VerifiedCertificate,
+        /// Of another order of the number, as retired keys make it.
+        forged: VerifiedCertificate,
     }
 
     fn case(unanimous: bool) -> Case {
         let committee = TestCommittee::new(4);
         let owner = TestAccount::ed25519(0);
         let number = (owner.id(), SequenceNumber(0));
-        let order = owner.sign(&committee.domain, payment(owner.id(), TestAccount::ed25519(1).id(), 1, 0));
-        let certificate = committee.certified(&order);
+        let order =
+            |amount| owner.sign(&committee.domain, payment(owner.id(), TestAccount::ed25519(1).id(), amount, 0));
+        let (certificate, forged) = (committee.certified(&order(1)), committee.certified(&order(2)));
         let ballot = UnlockBallot::new(committee.domain, Arc::new(committee.committee.clone()), number, unanimous);
-        Case { committee, ballot, number, certificate }
+        Case { committee, ballot, number, certificate, forged }
     }
 
     impl Case {
         /// The answer of one authority with a vote of another one, in an epoch.
         fn answer(&mut self, by: usize, voter: usize, vote: UnlockVote, epoch: Epoch) {
-            let certificate = matches!(vote, UnlockVote::Certificate(_)).then(|| self.certificate.clone());
+            let certificate = match vote {
+                UnlockVote::Certificate(order) if order == self.forged.digest() => Some(self.forged.clone()),
+                UnlockVote::Certificate(_) => Some(self.certificate.clone()),
+                UnlockVote::Void { .. } => None,
+            };
             let (account, sequence) = self.number;
             let vote = vote.sign(&self.committee.keys[voter], &self.committee.domain, epoch, account, sequence);
             let name = self.committee.keys[by].public().name;
@@ -284,6 +304,67 @@ mod tests {
         }
         let UnlockDecision { vote, votes } = case.ballot.decision().unwrap();
         assert_eq!((vote, votes.len()), (exists, 3 * 66));
+    }
+
+    #[test]
+    fn a_forged_certificate_that_is_shown_first_hides_no_other_one() {
+        let mut case = case(true);
+        let [exists, forged] = [&case.certificate, &case.forged].map(|of| UnlockVote::Certificate(of.digest()));
+        case.vote(0, forged);
+        for by in 1..4 {
+            assert_eq!(case.ballot.decision(), None);
+            case.vote(by, exists);
+        }
+        let UnlockDecision { vote, votes } = case.ballot.decision().unwrap();
+        assert_eq!((vote, votes.len()), (exists, 3 * 66));
+        let signers: Vec<u8> = votes.chunks(66).map(|vote| vote[0]).collect();
+        assert_eq!(signers, [1, 2, 3], "no vote for another order is among them");
+    }
+
+    #[test]
+    fn who_shows_a_members_vote_with_a_forged_certificate_of_its_order_hides_not_the_members_own() {
+        let mut case = case(false);
+        let exists = UnlockVote::Certificate(case.certificate.digest());
+        let order = case.certificate.certificate().order.clone();
+        let retired = TestCommittee::with(4, case.committee.domain, Epoch(7)).certified(&order);
+        let genuine = std::mem::replace(&mut case.certificate, retired);
+        // One that left the committee.
+        let (account, sequence) = case.number;
+        let vote = exists.sign(&case.committee.keys[1], &case.committee.domain, Epoch(0), account, sequence);
+        let certificate = Some(case.certificate.clone());
+        case.ballot.count(AuthorityName([9; 32]), Ok(Answered { certificate, epoch: Epoch(0), vote }));
+        case.certificate = genuine;
+        case.vote(1, exists);
+        let sent: Vec<_> = case.ballot.unbrought().into_keys().collect();
+        assert_eq!(sent, [(Epoch(0), order_of(exists)), (Epoch(7), order_of(exists))]);
+        assert_eq!(case.ballot.votes(), (1, 0));
+    }
+
+    fn order_of(vote: UnlockVote) -> Digest {
+        let UnlockVote::Certificate(order) = vote else { panic!("{vote:?}") };
+        order
+    }
+
+    #[test]
+    fn nothing_is_void_before_each_certificate_was_sent_to_all() {
+        let mut case = case(false);
+        let [exists, forged] = [&case.certificate, &case.forged].map(|of| UnlockVote::Certificate(of.digest()));
+        case.vote(0, forged);
+        case.vote(1, exists);
+        let sent = case.ballot.unbrought().into_keys().collect::<Vec<_>>();
+        assert_eq!(sent.len(), 2);
+        case.ballot.brought.insert((Epoch(0), case.forged.digest()));
+        for by in [0, 2, 3] {
+            case.vote(by, UnlockVote::Void { unanimous: false });
+        }
+        assert_eq!((case.ballot.decision(), case.ballot.votes()), (None, (2, 3)));
+        case.ballot.brought.extend(sent);
+        assert_eq!(case.ballot.decision().unwrap().vote, UnlockVote::Void { unanimous: false });
+        // A signer's first certificate counts, so that its others take no more rounds.
+        case.vote(0, exists);
+        assert!(case.ballot.unbrought().is_empty());
+        case.vote(2, exists);
+        assert_eq!(case.ballot.votes(), (3, 3));
     }
 
     #[test]

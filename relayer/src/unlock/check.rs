@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use alloy::primitives::U256;
-use fastpay_client::{Answers, CommitteeClient, Network};
+use fastpay_client::{Answers, CommitteeClient, Network, QuorumError};
 use fastpay_core::{AccountId, Digest, SequenceNumber};
 use fastpay_ethereum::{Call, Primary, PrimaryError, UnlockState, utc};
 use fastpay_rpc::AccountState;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::desk::{Answer, Ask, Refusal, RefusalCode, Taken};
 use super::send::Unsent;
@@ -17,6 +17,10 @@ use crate::relayer::{Relayer, RelayerError};
 
 /// The maximum time for the authorities to answer about the account.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The maximum time to settle a certificate that an authority shows.
+const SETTLING: Duration = Duration::from_secs(15);
+/// The maximum number of certificates of retired keys that are set aside. Anybody who has such keys can make more.
+const CERTIFICATES_MAX: usize = 4;
 
 /// The result of a check.
 #[derive(Debug)]
@@ -133,22 +137,35 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
         return Err(Refusal::later(RefusalCode::Paused, detail, Duration::from_secs(until.saturating_sub(now))));
     }
     let answers = client.network().account_everywhere(account, Instant::now() + PATIENCE).await;
-    if judge(client.network(), &answers, number)? == Hint::MayBeCertified && is_proven(client, account, sequence).await
-    {
-        return Err(spent("certified; settle its certificate"));
+    if judge(client.network(), &answers, number)? == Hint::MayBeCertified {
+        if timeout(SETTLING, settle(client, account, sequence)).await.unwrap_or(false) {
+            return Err(spent("executed: its certificate was hidden, and is settled now"));
+        }
+        let archived = client.network().archived_number(account, sequence, Instant::now() + PATIENCE).await;
+        if archived.is_some_and(|entry| entry.transfer.is_some()) {
+            return Err(spent("executed, as a checkpoint proves"));
+        }
     }
     let council = primary.council().await.map_err(unavailable)?;
     Ok(Due::Bring(Call::request_unlock(council, account, sequence, ask.authorization.clone(), bond)))
 }
 
-/// Whether the certificate of a number is shown, or a checkpoint proves that it existed.
-async fn is_proven(client: &CommitteeClient, account: AccountId, sequence: SequenceNumber) -> bool {
-    let network = client.network();
-    network.find_certificate(account, sequence).await.is_some()
-        || network
-            .archived_number(account, sequence, Instant::now() + PATIENCE)
-            .await
-            .is_some_and(|entry| entry.transfer.is_some())
+/// Settles the certificate of a number if an authority shows one. Returns whether it is settled: then its owner gets it
+/// from every authority. One of retired keys, or one that an authority hides again, settles nothing.
+async fn settle(client: &CommitteeClient, account: AccountId, sequence: SequenceNumber) -> bool {
+    for _ in 0..CERTIFICATES_MAX {
+        let Some(found) = client.network().find_certificate(account, sequence).await else { return false };
+        match client.settle(&found).await {
+            Ok(_) => return true,
+            // Another authority may have another one.
+            Err(QuorumError::EpochEnded(_) | QuorumError::Outdated(_)) => {}
+            Err(error) => {
+                tracing::info!(%account, %sequence, %error, "a certificate that an authority shows cannot be settled");
+                return false;
+            }
+        }
+    }
+    false
 }
 
 /// A hint of whether a number is stuck, from the answers of the authorities.

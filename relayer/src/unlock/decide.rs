@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
-use fastpay_client::{CommitteeClient, UnlockBallot, UnlockDecision, Voidable, short};
+use fastpay_client::{CommitteeClient, Network, UnlockBallot, UnlockDecision, Voidable, short};
 use fastpay_core::UnlockVote;
 use fastpay_ethereum::{Call, Primary, PrimaryError, UnlockState};
+use tokio::time::Instant;
 
 use super::send::Unsent;
 use super::{Done, JOBS_MAX, Number, UnlockStep, UnlockStepKind};
@@ -36,6 +37,8 @@ enum Found {
         council: Address,
         bond: U256,
         payer: Address,
+        /// Whether f + 1 members report that the account is beyond the number.
+        is_below: bool,
         decision: Option<UnlockDecision>,
         /// What the decision waits for.
         waits_for: String,
@@ -75,7 +78,7 @@ impl Relayer {
         if self.state.unlock.position(number).is_none() {
             return Ok(());
         }
-        let (council, bond, payer, decision) = match found {
+        let (council, bond, payer, is_below, decision) = match found {
             Err(error) => {
                 self.ask_later(number, error.to_string());
                 return Err(error.into());
@@ -84,14 +87,14 @@ impl Relayer {
                 self.ask_later(number, "the block with the decision is not final".into());
                 return Ok(());
             }
-            Ok(Found::Open { council, bond, payer, decision, waits_for }) => {
+            Ok(Found::Open { council, bond, payer, is_below, decision, waits_for }) => {
                 self.ask_later(number, waits_for);
-                (council, bond, payer, decision)
+                (council, bond, payer, is_below, decision)
             }
         };
         let is_ours = payer == self.address();
         if let Some(open) = self.open_unlock(number) {
-            open.is_ours = is_ours;
+            (open.is_ours, open.is_below) = (is_ours, Some(is_below));
         }
         let Some(UnlockDecision { vote, votes }) = decision else { return Ok(()) };
         let (kind, earns) = match vote {
@@ -150,8 +153,16 @@ async fn ask(
     let (now, unanimous_from) = (primary.latest_head().await?.timestamp(), primary.unanimous_from().await?);
     let may_void = void_others || payer == us;
     let voidable = Voidable { at_once: may_void && now >= unanimous_from, by_quorum: may_void && now >= voidable_from };
-    let (ballot, decision) = client.decide_unlock(number, voidable, PATIENCE).await;
-    Ok(Found::Open { council, bond, payer, decision, waits_for: waits_for(&ballot) })
+    let (is_below, (ballot, decision)) =
+        tokio::join!(is_below(client.network(), number), client.decide_unlock(number, voidable, PATIENCE));
+    Ok(Found::Open { council, bond, payer, is_below, decision, waits_for: waits_for(&ballot) })
+}
+
+/// Whether f + 1 members report that the account is beyond the number. One of them is honest.
+async fn is_below(network: &Network, (account, sequence): Number) -> bool {
+    let answers = network.account(account, Instant::now() + PATIENCE).await;
+    let states = network.of_members(&answers).into_values();
+    states.filter(|state| state.next_sequence > sequence).count() >= network.trusted_count()
 }
 
 fn waits_for(ballot: &UnlockBallot) -> String {

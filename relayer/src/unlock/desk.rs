@@ -1,14 +1,15 @@
 //! The port for owners' requests: `POST /v1/unlocks`. Web pages of any origin may use it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use alloy::primitives::{B256, Bytes};
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::{Extension, Router};
 use fastpay_core::{AccountId, Domain, SequenceNumber, is_unlock_signed};
 use fastpay_program::http::{BodyError, read_json, require_json};
 use fastpay_rpc::http::{ProblemKind, TYPE_PREFIX, problem_response};
@@ -19,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::Number;
+use super::places::Places;
 
 /// The maximum number of requests that wait for the relayer's next round.
 pub(super) const ASKED_MAX: usize = 16;
@@ -127,20 +129,23 @@ impl Ask {
 pub struct UnlockDesk {
     domain: Domain,
     relayer: mpsc::Sender<Ask>,
+    places: Places,
 }
 
 impl UnlockDesk {
     pub(super) fn new(domain: Domain, relayer: mpsc::Sender<Ask>) -> Self {
-        Self { domain, relayer }
+        Self { domain, relayer, places: Places::default() }
     }
 
-    /// Has the relayer submit an owner's request to the contract. `authorization` is a 32-byte Ed25519 key and its
-    /// 64-byte signature, or a 65-byte Ethereum signature. The same request may be repeated at any time.
+    /// Has the relayer submit an owner's request to the contract, for a client at the address `from`. `authorization` is
+    /// a 32-byte Ed25519 key and its 64-byte signature, or a 65-byte Ethereum signature. The same request may be
+    /// repeated at any time.
     ///
     /// # Errors
     /// See [`RefusalCode`].
     pub async fn ask(
         &self,
+        from: IpAddr,
         account: AccountId,
         sequence: SequenceNumber,
         authorization: Vec<u8>,
@@ -149,12 +154,11 @@ impl UnlockDesk {
             let detail = format!("the authorization is not {account}'s signature of a request to unlock {sequence}");
             return Err(Refusal::new(RefusalCode::NotOwner, detail));
         }
+        let busy = || Refusal::later(RefusalCode::Busy, "too many requests wait".into(), Duration::from_secs(10));
+        let _place = self.places.take(from).ok_or_else(busy)?;
         let (answer, answered) = oneshot::channel();
         let ask = Ask { account, sequence, authorization, answer };
-        if self.relayer.try_send(ask).is_err() {
-            let (detail, wait) = ("too many requests wait".into(), Duration::from_secs(10));
-            return Err(Refusal::later(RefusalCode::Busy, detail, wait));
-        }
+        self.relayer.try_send(ask).map_err(|_| busy())?;
         match timeout(ANSWER_PATIENCE, answered).await {
             Ok(Ok(answer)) => answer,
             _ => Err(Refusal::new(
@@ -223,11 +227,16 @@ pub(crate) fn router(desk: UnlockDesk) -> Router {
 
 const ANY_ORIGIN: (&str, &str) = ("access-control-allow-origin", "*");
 
-async fn answer(Shared(desk): Shared<UnlockDesk>, headers: HeaderMap, body: Body) -> Response {
+async fn answer(
+    Shared(desk): Shared<UnlockDesk>,
+    Extension(from): Extension<IpAddr>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let answered = async {
         require_json(&headers)?;
         let Request { account, sequence, authorization } = read_json(body, BODY_BYTES_MAX, BODY_PATIENCE).await?;
-        desk.ask(account, SequenceNumber(sequence.0), authorization.into()).await
+        desk.ask(from, account, SequenceNumber(sequence.0), authorization.into()).await
     };
     let response = match answered.await {
         Ok(Taken::Sent { transaction }) => {

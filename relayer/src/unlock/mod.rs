@@ -13,6 +13,7 @@
 mod check;
 mod decide;
 mod desk;
+mod places;
 mod send;
 mod watch;
 
@@ -35,6 +36,7 @@ pub use desk::{Refusal, RefusalCode, Taken, UnlockDesk};
 
 /// The maximum number of simultaneous requests to authorities and nodes.
 const JOBS_MAX: usize = 16;
+
 /// The state that need not survive a restart.
 #[derive(Debug)]
 pub(crate) struct Unlocking {

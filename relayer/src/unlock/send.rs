@@ -1,7 +1,7 @@
 //! Sends the transactions about numbers, within the budget of the day and the balance of the gas key.
 
 use alloy::primitives::{B256, U256};
-use fastpay_ethereum::{Call, PrimaryError, Revert, gas_limit, utc};
+use fastpay_ethereum::{Call, Inclusion, PrimaryError, Revert, gas_limit, utc};
 
 use super::{UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
@@ -26,8 +26,14 @@ pub(super) enum Unsent {
 }
 
 impl Relayer {
-    /// Counts a step in a final block.
-    pub(crate) fn count_step(&mut self, step: UnlockStep) {
+    /// Counts a step in a final block. One that reverted returned no bond, so its gas is charged to the budget.
+    pub(crate) fn settle_step(&mut self, step: UnlockStep, inclusion: &Inclusion) {
+        if !inclusion.success {
+            // A request was charged in full before it was sent.
+            let is_charged = step.kind == UnlockStepKind::Request;
+            let cost = inclusion.cost_wei().filter(|_| !is_charged).unwrap_or_default();
+            return self.state.unlock.charge(cost, self.clock.now_ms());
+        }
         let totals = &mut self.state.totals;
         let total = match step.kind {
             UnlockStepKind::Request => &mut totals.unlock_requested,

@@ -1,6 +1,8 @@
 //! Follows undecided numbers by the contract's events in final blocks. A request counts only with the owner's
 //! signature, whoever sent it.
 
+use std::cmp::Reverse;
+
 use fastpay_core::{AccountId, SequenceNumber, is_unlock_authorized};
 use fastpay_ethereum::{DepositsError, OrderEvent};
 
@@ -10,10 +12,10 @@ use crate::unlocks::Unlocks;
 
 /// The maximum number of block ranges read in one round.
 const RANGES_MAX: usize = 8;
-/// The maximum number of undecided numbers that are followed. Each cost a bond. If there are more, the oldest that
-/// others asked for is dropped.
+/// The maximum number of undecided numbers that are followed. Each cost a bond. If there are more, one is dropped of
+/// those that others paid for, once contract and authorities were asked about it.
 const OPEN_MAX: usize = 2_000;
-/// The maximum for one account, the lowest numbers: its next number is among them, and no other can be decided.
+/// The maximum for one account, apart from those that may be its next one: that one is never dropped for its sake.
 const OPEN_OF_ACCOUNT_MAX: usize = 4;
 /// The cursor is written to disk after this many blocks without an event.
 const QUIET_BLOCKS_MAX: u64 = 1_000;
@@ -71,6 +73,7 @@ impl Relayer {
                         sequence,
                         voidable_from: request.voidableFrom.saturating_to(),
                         is_ours: false,
+                        is_below: None,
                         tries: 0,
                         next_at_ms: 0,
                         waits_for: "the authorities are asked".into(),
@@ -97,16 +100,18 @@ impl Relayer {
 
 impl Unlocks {
     /// Follows one more number, and drops one if there are too many. A number that returns this relayer's bond is never
-    /// dropped.
+    /// dropped, nor one that may do so or may be its account's next one, before that is known.
     fn follow(&mut self, new: OpenUnlock) {
         let account = new.account;
         self.open.push(new);
         let others = || self.open.iter().enumerate().filter(|(_, open)| !open.is_ours);
-        let of_account = others().filter(|(_, open)| open.account == account);
-        let out = if of_account.clone().count() > OPEN_OF_ACCOUNT_MAX {
-            of_account.max_by_key(|(_, open)| open.sequence)
+        let below = others().filter(|(_, open)| open.account == account && open.is_below == Some(true));
+        let of_account = self.open.iter().filter(|open| open.account == account);
+        let out = if of_account.count() > OPEN_OF_ACCOUNT_MAX && below.clone().next().is_some() {
+            below.min_by_key(|(_, open)| open.sequence)
         } else if self.open.len() > OPEN_MAX {
-            others().min_by_key(|(_, open)| open.voidable_from)
+            let asked = others().filter(|(_, open)| open.is_below.is_some());
+            asked.max_by_key(|(_, open)| (open.is_below, self.rank(open), Reverse(open.voidable_from)))
         } else {
             None
         };
@@ -114,6 +119,14 @@ impl Unlocks {
             let OpenUnlock { account, sequence, .. } = self.open.remove(position);
             tracing::info!(%account, %sequence, "too many numbers are undecided; this one is not followed");
         }
+    }
+
+    /// How many lower numbers of its account are to be decided before a number.
+    fn rank(&self, of: &OpenUnlock) -> usize {
+        let is_before = |open: &&OpenUnlock| {
+            open.account == of.account && open.sequence < of.sequence && open.is_below == Some(false)
+        };
+        self.open.iter().filter(is_before).count()
     }
 }
 
@@ -129,6 +142,7 @@ mod tests {
             sequence: SequenceNumber(sequence),
             voidable_from,
             is_ours: false,
+            is_below: None,
             tries: 0,
             next_at_ms: 0,
             waits_for: String::new(),
@@ -143,27 +157,50 @@ mod tests {
         found
     }
 
-    #[test]
-    fn of_an_account_the_lowest_numbers_are_followed() {
-        let mut unlocks = Unlocks::default();
-        (5..1_005).rev().for_each(|sequence| unlocks.follow(open(1, sequence, 7)));
-        assert_eq!(sequences(&unlocks, 1), [5, 6, 7, 8]);
-        unlocks.follow(open(1, 9, 7));
-        unlocks.follow(open(1, 2, 7));
-        assert_eq!(sequences(&unlocks, 1), [2, 5, 6, 7]);
-        unlocks.follow(open(2, 9, 7));
-        assert_eq!(sequences(&unlocks, 2), [9]);
+    /// As `open`, after the authorities were asked.
+    fn asked(account: u64, sequence: u64, voidable_from: u64, is_below: bool) -> OpenUnlock {
+        OpenUnlock { is_below: Some(is_below), ..open(account, sequence, voidable_from) }
     }
 
     #[test]
-    fn of_too_many_the_oldest_makes_way_and_ours_never() {
+    fn no_other_numbers_of_its_account_displace_the_next_one() {
+        const NEXT: u64 = 4;
         let mut unlocks = Unlocks::default();
-        unlocks.follow(OpenUnlock { is_ours: true, ..open(0, 3, 0) });
-        (1..=OPEN_MAX as u64 + 50).for_each(|number| unlocks.follow(open(number, 3, number)));
+        // Executed numbers can be asked for, too.
+        (0..NEXT).for_each(|sequence| unlocks.follow(open(1, sequence, 7)));
+        unlocks.follow(open(1, NEXT, 7));
+        (NEXT + 1..=NEXT + 10).for_each(|sequence| unlocks.follow(open(1, sequence, 7)));
+        assert_eq!(sequences(&unlocks, 1), Vec::from_iter(0..=NEXT + 10), "nobody has said which one it is");
+        unlocks.open.iter_mut().for_each(|open| open.is_below = Some(open.sequence.0 < NEXT));
+        // Those below it make way.
+        (NEXT + 11..NEXT + 20).for_each(|sequence| unlocks.follow(open(1, sequence, 7)));
+        assert_eq!(sequences(&unlocks, 1), Vec::from_iter(NEXT..NEXT + 20));
+        // But not if this relayer paid for one of them.
+        unlocks.follow(OpenUnlock { is_ours: true, ..asked(1, 0, 7, true) });
+        unlocks.follow(asked(1, 1, 7, true));
+        assert_eq!(sequences(&unlocks, 1), Vec::from_iter([0].into_iter().chain(NEXT..NEXT + 20)));
+    }
+
+    #[test]
+    fn of_too_many_those_that_matter_least_make_way_and_ours_never() {
+        let mut unlocks = Unlocks::default();
+        unlocks.follow(OpenUnlock { is_ours: true, ..asked(0, 3, 0, false) });
+        // Who paid for these is not known yet.
+        (1..4).for_each(|account| unlocks.follow(open(account, 3, 0)));
+        (2..20).for_each(|sequence| unlocks.follow(asked(4, sequence, 0, false)));
+        // The order of this one's first number is executed.
+        [true, false].into_iter().zip(0..).for_each(|(is_below, number)| unlocks.follow(asked(5, number, 0, is_below)));
+        (6..OPEN_MAX as u64 - 18).for_each(|account| unlocks.follow(asked(account, 3, account, false)));
         assert_eq!(unlocks.open.len(), OPEN_MAX);
-        assert_eq!([0, 1, 51, 52].map(|account| sequences(&unlocks, account).len()), [1, 0, 0, 1]);
-        // A flood of the account's own numbers does not displace the bond of its lowest one.
-        (4..10).for_each(|sequence| unlocks.follow(open(0, sequence, u64::MAX)));
-        assert_eq!(sequences(&unlocks, 0)[0], 3);
+        let mut fill = |from: u64, count: u64| {
+            (from..from + count).for_each(|account| unlocks.follow(asked(account, 3, account, false)));
+            assert_eq!(unlocks.open.len(), OPEN_MAX);
+            [4, 5].map(|account| sequences(&unlocks, account))
+        };
+        assert_eq!(fill(10_000, 1), [Vec::from_iter(2..20), vec![1]]);
+        assert_eq!(fill(20_000, 17), [vec![2], vec![1]]);
+        // Then the oldest ones.
+        assert!(fill(30_000, 3).iter().all(Vec::is_empty));
+        assert_eq!([0, 1, 2, 3, 6, 7].map(|account| sequences(&unlocks, account).len()), [1, 1, 1, 1, 0, 1]);
     }
 }

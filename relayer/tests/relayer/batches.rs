@@ -147,7 +147,7 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
     scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
     scene.authorities.iter().for_each(|authority| authority.publish(&old));
     for authority in &scene.authorities[..2] {
-        authority.play(Role::BadVote);
+        authority.play(Role::Down);
     }
     relayer.tick(true).await.unwrap();
     let item = relayer.state().items[0].clone();

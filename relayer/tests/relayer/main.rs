@@ -7,6 +7,7 @@ mod dust;
 mod gas;
 mod hostile;
 mod relaying;
+mod retired;
 mod scene;
 mod unlocking;
 mod weather;

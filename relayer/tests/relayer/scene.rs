@@ -19,7 +19,7 @@ use fastpay_relayer::{
     authorities,
 };
 use fastpay_testkit::TestCommittee;
-use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
 
 /// The asset that was never deposited.
@@ -165,7 +165,18 @@ impl Scene {
         self.install(self.committee.newest().rotated()).await;
     }
 
+    /// As `rotate_keys`, long ago: the contract takes no votes of the epoch before, and authorities take its certificates
+    /// only with the votes of f + 1 of them.
+    pub async fn retire_keys(&self) {
+        self.install_at(self.committee.newest().rotated(), FakeAuthority::rotate_long_ago).await;
+        self.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
+    }
+
     async fn install(&self, next: TestCommittee) {
+        self.install_at(next, FakeAuthority::rotate).await;
+    }
+
+    async fn install_at(&self, next: TestCommittee, follow: impl Fn(&FakeAuthority)) {
         let now = self.committee.newest();
         self.anvil
             .rotate(
@@ -176,7 +187,7 @@ impl Scene {
             .await;
         self.anvil.mine(2).await;
         self.committee.install(next);
-        self.authorities.iter().for_each(FakeAuthority::rotate);
+        self.authorities.iter().for_each(follow);
     }
 
     /// The chain's clock goes on by so many seconds, in final blocks.

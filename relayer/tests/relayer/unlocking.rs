@@ -1,6 +1,7 @@
 //! Stuck accounts: requests of owners without ETH are brought within a budget, and what authorities sign about any
 //! request is brought to the contract, once, whatever restarts.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::scene::{ETHER, Scene};
 
 const DAY_MS: u64 = 86_400_000;
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn owner(number: u8) -> AccountKey {
     AccountKey::ed25519([number; 32])
@@ -83,7 +85,7 @@ async fn ask_signed_by(
     let (desk, sequence) = (relayer.unlock_desk().unwrap(), SequenceNumber(sequence));
     let domain = relayer_domain(relayer);
     let (account, authorization) = (key.account(), by.sign_unlock_request(&domain, sequence));
-    let asked = tokio::spawn(async move { desk.ask(account, sequence, authorization).await });
+    let asked = tokio::spawn(async move { desk.ask(CLIENT, account, sequence, authorization).await });
     while !asked.is_finished() {
         round(relayer).await;
     }
@@ -187,13 +189,16 @@ async fn what_is_not_signed_by_the_owner_or_not_stuck_costs_nothing() {
     let desk = relayer.unlock_desk().unwrap();
     let mut damaged = owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0));
     damaged[90] ^= 1;
-    let bad = desk.ask(owner(1).account(), SequenceNumber(0), damaged).await.unwrap_err();
+    let bad = desk.ask(CLIENT, owner(1).account(), SequenceNumber(0), damaged).await.unwrap_err();
     assert_eq!(bad.code, RefusalCode::NotOwner);
     assert_eq!(refused(&mut relayer, &owner(1), 1).await, RefusalCode::NotNext);
     assert_eq!(refused(&mut relayer, &owner(2), 0).await, RefusalCode::NotStuck);
     assert_eq!(refused(&mut relayer, &owner(3), 0).await, RefusalCode::Spent);
     assert_eq!(refused(&mut relayer, &owner(4), 0).await, RefusalCode::NotStuck);
     assert_eq!(refused(&mut relayer, &owner(5), 0).await, RefusalCode::Spent);
+    // The relayer has shown it to the others, so its owner finds it whatever the first one hides.
+    let executed = scene.authorities.iter().filter(|authority| authority.next_sequence(owner(5).account()) == 1);
+    assert!(executed.count() >= 3);
     scene.pause().await;
     let paused = ask(&mut relayer, &owner(1), 0).await.unwrap_err();
     assert_eq!(paused.code, RefusalCode::Paused);
@@ -202,6 +207,62 @@ async fn what_is_not_signed_by_the_owner_or_not_stuck_costs_nothing() {
     drop(relayer);
     scene.config.unlock = UnlockConfig::OFF;
     assert!(scene.relayer().await.unlock_desk().is_none());
+}
+
+#[tokio::test]
+async fn a_certificate_of_retired_keys_that_one_authority_shows_keeps_no_owner_locked() {
+    let scene = Scene::new(Mining::EveryMs(100)).await;
+    fund(&scene, 1);
+    scene.authorities[0].confirm(&scene.certify_order(&order(&scene, &owner(1), 1, 0)));
+    scene.retire_keys().await;
+    for (authority, amount) in scene.authorities.iter().zip(1..4).skip(1) {
+        authority.lock(&order(&scene, &owner(1), amount, 0));
+    }
+    let mut relayer = scene.relayer().await;
+    let sent = ask(&mut relayer, &owner(1), 0).await.unwrap();
+    assert!(matches!(sent, Taken::Sent { .. }), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_forged_certificate_that_one_authority_attests_does_not_hide_the_genuine_one() {
+    let scene = Scene::new(Mining::EveryMs(100)).await;
+    fund(&scene, 1);
+    let forged = scene.certify_order(&order(&scene, &owner(1), 2, 0));
+    scene.authorities[0].confirm(&forged);
+    scene.retire_keys().await;
+    let certificate = scene.certify_order(&order(&scene, &owner(1), 1, 0));
+    scene.authorities[2].confirm(&certificate);
+    request_by_others(&scene, &owner(1), owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0)))
+        .await;
+    let mut relayer = scene.relayer().await;
+    work_until(&mut relayer, |state| state.totals.unlock_upheld == 1 && state.unlock.open.is_empty()).await;
+    assert_eq!(state_of(&scene, &owner(1)).await, UnlockState::Upheld);
+    let executed = [1, 2, 3].map(|honest| scene.authorities[honest].balance(owner(99).account()));
+    assert_eq!(executed, [1; 3], "the genuine one");
+}
+
+#[tokio::test]
+async fn the_gas_of_a_step_that_reverted_is_charged() {
+    let scene = Scene::new(Mining::Manual).await;
+    fund(&scene, 1);
+    scene.authorities[2].confirm(&scene.certify_order(&order(&scene, &owner(1), 1, 0)));
+    request_by_others(&scene, &owner(1), owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0)))
+        .await;
+    scene.anvil.mine(3).await;
+    let mut relayer = scene.relayer().await;
+    work_until(&mut relayer, |state| state.bundles.len() == 1).await;
+    let submission = relayer.state().bundles[0].submission.clone();
+    assert!(relayer.state().unlock.spent_wei.is_zero(), "the bond pays for it");
+    // Somebody else is faster.
+    let _: Value = scene.anvil.request("anvil_dropTransaction", json!([submission.attempts[0].hash])).await;
+    let call = submission.call;
+    let hash = scene.anvil.send_raw(&scene.anvil.rich_key(6), 1, call.to.into(), call.value, call.data).await;
+    scene.anvil.mined_receipt(hash).await;
+    relayer.tick(true).await.unwrap();
+    scene.anvil.mine(3).await;
+    work_until(&mut relayer, |state| state.bundles.is_empty() && state.unlock.open.is_empty()).await;
+    assert!(relayer.metrics().text().contains("fastpay_relayer_reverted_total 1"));
+    assert!(!relayer.state().unlock.spent_wei.is_zero());
 }
 
 #[tokio::test]
@@ -351,7 +412,7 @@ async fn what_cannot_be_checked_or_paid_now_is_refused_for_now() {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..17 {
         let (desk, authorization) = (desk.clone(), authorization.clone());
-        asked.spawn(async move { desk.ask(owner(1).account(), SequenceNumber(0), authorization).await });
+        asked.spawn(async move { desk.ask(CLIENT, owner(1).account(), SequenceNumber(0), authorization).await });
     }
     let busy = asked.join_next().await.unwrap().unwrap().unwrap_err();
     assert!(busy.code == RefusalCode::Busy && busy.retry_after.is_some(), "{busy:?}");

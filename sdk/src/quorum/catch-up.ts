@@ -27,8 +27,8 @@ const RECEIVED_MAX = 2_000;
 const LATE_LIST_MS = 1_000;
 /** The maximum number of attempts to confirm a certificate, with earlier certificates sent in between. */
 const CONFIRM_ROUNDS_MAX = 4;
-/** The number of refused certificates after which the rest of a list is left out. */
-const REFUSED_MAX = 32;
+/** Once certificates of a list were refused for so long, the rest of it is left out: other lists may have the same. */
+const REFUSED_MAX_MS = 3_000;
 
 /** Refusals that have no facts. */
 const PLAIN = ["no-primary", "frozen", "voided", "not-requested"] as const;
@@ -170,6 +170,7 @@ export async function pushReceived(
     if (entries === undefined) continue;
     let refused = 0;
     for (const entry of entries) {
+      const begun = Date.now();
       const listed = listedOf(entry);
       const { sender, sequence } = listed;
       if (known.has(textOf(listed))) continue;
@@ -186,8 +187,8 @@ export async function pushReceived(
         } catch (error) {
           // Other members may be silent about a certificate that needs their votes: that is not its silence.
           if (isSilence(failureOf(error)) && !isFastPayError(error, "no-quorum")) throw error;
-          refused += 1;
-          if (refused < REFUSED_MAX) continue;
+          refused += Date.now() - begun;
+          if (refused < REFUSED_MAX_MS) continue;
           break;
         }
       }

@@ -33,10 +33,14 @@ export class UnlockBallot {
   readonly #account: AccountId;
   readonly #sequence: bigint;
   readonly #unanimous: boolean;
-  readonly #attesting = new Map<AuthorityName, BatchVote>();
+  /** By signer. */
+  readonly #attesting = new Map<AuthorityName, { readonly certificate: VerifiedCertificate; readonly vote: BatchVote }>();
+  /** The first that each authority showed: an honest one has one of a number. Retired keys can make others, also of the same order. */
+  readonly #shown = new Map<string, VerifiedCertificate>();
   readonly #voiding = new Map<AuthorityName, BatchVote>();
   readonly #failures = new Map<string, { readonly authority: AuthorityClient; readonly failure: PeerFailure }>();
-  #certificate: VerifiedCertificate | undefined;
+  /** The certificates that were sent to all authorities. */
+  readonly #brought = new Set<string>();
 
   /** Starts without votes. If `unanimous`, voiding the number needs the votes of all members. */
   constructor(domain: Domain, committee: Committee, { sender, sequence }: OrderName, unanimous: boolean) {
@@ -64,8 +68,8 @@ export class UnlockBallot {
     if (certificate === undefined) {
       this.#voiding.set(vote.authority, vote);
     } else {
-      this.#certificate ??= certificate;
-      this.#attesting.set(vote.authority, vote);
+      if (!this.#attesting.has(vote.authority)) this.#attesting.set(vote.authority, { certificate, vote });
+      if (!this.#shown.has(authority.url)) this.#shown.set(authority.url, certificate);
     }
   }
 
@@ -78,12 +82,23 @@ export class UnlockBallot {
     this.fail(authority, { kind: "misbehaved", message });
   }
 
-  /** The certificate of the number, if an authority returned it. */
+  /** The certificate of the order that most members attest; undefined if no authority returned one. */
   get certificate(): VerifiedCertificate | undefined {
-    return this.#certificate;
+    return this.#orders()[0]?.certificate;
   }
 
-  /** The number of members that attest the certificate, and of those that vote to void the number. */
+  /** The certificates that were not sent to all authorities yet, one of each epoch and order. */
+  get unbrought(): readonly VerifiedCertificate[] {
+    const shown = [...this.#shown.values()].map((certificate) => [keyOf(certificate), certificate] as const);
+    return [...new Map(shown.filter(([key]) => !this.#brought.has(key))).values()];
+  }
+
+  /** Notes that a certificate was sent to all authorities. */
+  bring(certificate: VerifiedCertificate): void {
+    this.#brought.add(keyOf(certificate));
+  }
+
+  /** The number of members that attest a certificate, and of those that vote to void the number. */
   get counts(): { readonly attesting: number; readonly voiding: number } {
     return { attesting: this.#attesting.size, voiding: this.#voiding.size };
   }
@@ -99,15 +114,29 @@ export class UnlockBallot {
     return membersAmong(refusing.map(({ authority }) => authority), this.committee);
   }
 
-  /** The decision that the votes suffice for; undefined if there is none. */
+  /** The decision that the votes suffice for, if any. Nothing is void while a certificate was not sent to all. */
   decision(): UnlockDecision | undefined {
     const { quorum, members } = this.committee;
-    const attested = this.#certificate && this.#packed(this.#attesting, quorum);
-    if (this.#certificate !== undefined && attested !== undefined) {
-      return { type: "uphold", digest: this.#certificate.digest, votes: attested };
+    const [most] = this.#orders();
+    const attested = most && this.#packed(most.votes, quorum);
+    if (most !== undefined && attested !== undefined) {
+      return { type: "uphold", digest: most.certificate.digest, votes: attested };
     }
+    if (this.unbrought.length > 0) return undefined;
     const votes = this.#packed(this.#voiding, this.#unanimous ? members.length : quorum);
     return votes && { type: "void", unanimous: this.#unanimous, votes };
+  }
+
+  /** The orders that members attest, the one with the most votes first, each with its newest certificate. */
+  #orders(): { certificate: VerifiedCertificate; readonly votes: Map<AuthorityName, BatchVote> }[] {
+    const orders = new Map<Hex, { certificate: VerifiedCertificate; readonly votes: Map<AuthorityName, BatchVote> }>();
+    for (const [name, { certificate, vote }] of this.#attesting) {
+      const order = orders.get(certificate.digest) ?? { certificate, votes: new Map<AuthorityName, BatchVote>() };
+      if (certificate.epoch > order.certificate.epoch) order.certificate = certificate;
+      orders.set(certificate.digest, order);
+      order.votes.set(name, vote);
+    }
+    return [...orders.values()].sort((a, b) => b.votes.size - a.votes.size);
   }
 
   #packed(votes: ReadonlyMap<AuthorityName, BatchVote>, needed: number): Hex | undefined {
@@ -116,20 +145,30 @@ export class UnlockBallot {
   }
 }
 
+function keyOf({ epoch, digest }: VerifiedCertificate): string {
+  return `${epoch}/${digest}`;
+}
+
 /**
- * Requests every authority's vote about a number. If one returns a certificate, sends it to all, and requests the votes
- * again: an authority that keeps the certificate attests it, and no longer votes to void the number. Throws `aborted`.
+ * Requests every authority's vote about a number. If some return certificates, sends each to all, and requests the
+ * votes again, until none returns another one: an authority that keeps a certificate attests it, and no longer votes to
+ * void the number. There are at most as many rounds as signers. Throws `aborted`.
  */
 export async function voteUnlock(operation: Operation, number: OrderName, unanimous: boolean): Promise<UnlockBallot> {
   const { network, signal } = operation;
   const ballot = new UnlockBallot(network.domain, network.committee, number, unanimous);
   await askUnlock(operation, ballot, number, unanimous);
-  const { certificate } = ballot;
-  if (certificate === undefined) return ballot;
-  // While the number is frozen, an authority refuses the certificate, but keeps it.
-  await askEverybody(network, (authority, until) => authority.confirm(certificate, until), signal);
-  await askUnlock(operation, ballot, number, unanimous);
-  return ballot;
+  for (;;) {
+    const certificates = ballot.unbrought;
+    if (certificates.length === 0) return ballot;
+    // While the number is frozen, an authority refuses a certificate, but keeps it. All are sent at the same time: a
+    // forged one may take the whole time.
+    const bring = (certificate: VerifiedCertificate): Promise<void> =>
+      askEverybody(network, (authority, until) => authority.confirm(certificate, until), signal);
+    await Promise.all(certificates.map(bring));
+    for (const certificate of certificates) ballot.bring(certificate);
+    await askUnlock(operation, ballot, number, unanimous);
+  }
 }
 
 async function askUnlock({ network, signal }: Operation, ballot: UnlockBallot, number: OrderName, unanimous: boolean): Promise<void> {

@@ -457,4 +457,45 @@ describe("a ballot", () => {
     for (let i = 0; i < 3; i += 1) votes.take(client(0), voidVote(0), undefined);
     expect([votes.counts.voiding, votes.failures.size, votes.decision()]).toEqual([1, 3, undefined]);
   });
+
+  const certificateVote = (by: number, { digest }: VerifiedCertificate) => {
+    const { authority, signature } = scene.node(by).keys.certificateVote(0n, alice(), 0n, digest);
+    return { type: "certificate", epoch: 0n, authority, signature } as const;
+  };
+
+  test("upholds the order that a quorum attests, though one shows a forged certificate of another order first", () => {
+    const [votes, exists, forged] = [ballot(), certified(orders.ours), certified(orders.theirs)];
+    const take = (by: number, certificate: VerifiedCertificate): void =>
+      votes.take(client(by), { ...certificateVote(by, certificate), certificate }, certificate);
+    take(0, forged);
+    for (const by of [1, 2, 3]) {
+      expect(votes.decision()).toBeUndefined();
+      take(by, exists);
+    }
+    const { members, quorum } = votes.committee;
+    const signers = [1, 2, 3].map((by) => members.findIndex(({ votingKey }) => votingKey === scene.node(by).keys.votingKey));
+    const decision = votes.decision();
+    expect(decision).toMatchObject({ type: "uphold", digest: orders.ours.digest });
+    const packed = (decision?.votes ?? "0x").slice(2).match(/.{132}/g) ?? [];
+    expect(packed.map((vote) => Number.parseInt(vote.slice(0, 2), 16))).toEqual(signers.sort());
+    expect(packed).toHaveLength(quorum);
+    expect(votes.certificate).toBe(exists);
+  });
+
+  test("voids nothing before each certificate was sent to all", () => {
+    const [votes, exists, forged] = [ballot(), certified(orders.ours), certified(orders.theirs)];
+    const take = (by: number, certificate: VerifiedCertificate): void =>
+      votes.take(client(by), { ...certificateVote(by, certificate), certificate }, certificate);
+    take(0, forged);
+    take(1, exists);
+    expect(votes.unbrought).toEqual([forged, exists]);
+    votes.bring(forged);
+    for (const by of [0, 2, 3]) votes.take(client(by), voidVote(by), undefined);
+    expect([votes.decision(), votes.counts]).toEqual([undefined, { attesting: 2, voiding: 3 }]);
+    votes.bring(exists);
+    expect(votes.decision()?.type).toBe("void");
+    // A signer's first certificate counts, so that its others take no more rounds.
+    take(0, exists);
+    expect([votes.unbrought, votes.counts.attesting]).toEqual([[], 2]);
+  });
 });

@@ -211,6 +211,7 @@ impl PeerSync {
 
     /// Fetches the certificates that the peer has confirmed since its logs were last read.
     async fn read_logs(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
+        self.ask_about_disputed(peer).await?;
         for (shard, client) in peer.shards().iter().enumerate() {
             self.read_log(peer, shard, client).await?;
         }
@@ -246,14 +247,19 @@ impl PeerSync {
     }
 
     /// Asks again about the accounts that had to wait: the contract had not decided about a number, or the peer did not
-    /// return a certificate that it listed. Asks for the certificates of disputed numbers, too: if nobody shows this
-    /// authority one, it votes to void the number once the window has ended. So it does not depend on a relayer.
+    /// return a certificate that it listed.
     async fn ask_again(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
         let later = self.cursors.ask_later(peer.name());
         if !later.is_empty() {
             let (_, later) = self.bring(peer, later).await?;
             self.cursors.answered(peer.name(), later);
         }
+        Ok(())
+    }
+
+    /// Asks for the certificates of disputed numbers: if nobody shows this authority one, it votes to void the number once
+    /// the window has ended. So it does not depend on a relayer.
+    async fn ask_about_disputed(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
         let disputed = self.own.disputed().await?;
         for some in disputed.chunks(PAGE_ENTRIES_MAX as usize) {
             self.bring(peer, some.to_vec()).await?;
@@ -274,7 +280,9 @@ impl PeerSync {
             if shard.status().await.is_err() {
                 return;
             }
-            if let Err(failure) = self.ask_again(peer).await {
+            // One that fails keeps nothing from the other.
+            let asked = [self.ask_about_disputed(peer).await, self.ask_again(peer).await];
+            for failure in asked.into_iter().filter_map(Result::err) {
                 tracing::debug!(peer = %peer.name(), %failure, "a peer cannot be asked again about some accounts");
             }
         }
