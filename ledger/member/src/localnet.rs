@@ -10,13 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityKeys};
+use fastpay_ledger_client::{Client, Network};
 use fastpay_ledger_statement::{ClusterId, MemberKeys};
 use fastpay_program::keystore::{Secret, write_secret};
 use tokio::time::{Instant, sleep};
 
-use crate::client::Client;
 use crate::member::init;
-use crate::network::Network;
 
 /// Every cluster has so many members, of which one may be faulty.
 pub const MEMBERS: u8 = 4;

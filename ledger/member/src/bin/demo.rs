@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Balance};
-use fastpay_ledger_member::client::{Audit, Client};
+use fastpay_ledger_client::Client;
+use fastpay_ledger_member::audit::{Audit, audit};
 use fastpay_ledger_member::localnet::{Localnet, MEMBERS, Shape};
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeNumber, Condition, Key, Namespace, Outcome, StateKey, Value,
@@ -134,7 +135,7 @@ fn check(holds: bool, what: &'static str) -> Result<(), Failure> {
 
 async fn settled(client: &Client, funded: u128) -> Result<Audit, Failure> {
     for _ in 0..300 {
-        let audit = client.audit().await?;
+        let audit = audit(client).await?;
         let omnibus = StateKey::Omnibus(CommitteeNumber(0), Asset::ETHER);
         let held = client.entry::<Balance>(&omnibus).await?.unwrap_or_default();
         let between = audit

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fastpay_core::AccountKey;
-use fastpay_ledger_member::client::{Client, ClientError, MemberStatus};
+use fastpay_ledger_client::{Client, ClientError, MemberStatus};
 use fastpay_ledger_member::localnet::{Localnet, Shape};
 use fastpay_ledger_statement::{
     Action, ClusterId, Condition, Entry, Get, Key, Namespace, Outcome, Request, StateKey, Value, Version,
