@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod censorship;
+mod committee;
 mod crashes;
 mod liars;
 mod program;
