@@ -213,6 +213,9 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
         primary: contract.or(ledger),
         genesis: arguments.genesis,
     };
+    // The connections of a ledger's client belong to a runtime, also if none is made.
+    let runtime = runtime()?;
+    let _entered = runtime.enter();
     let endpoints = setup::init(request, keys.public().name)?;
     Ok(answer(document(&endpoints))?)
 }

@@ -41,7 +41,7 @@ pub enum OpenCommitteeError {
 }
 
 impl CommitteeClient {
-    /// Reads the ledger's file. No member is asked.
+    /// Reads the ledger's file. No member is asked. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// See [`OpenCommitteeError`].

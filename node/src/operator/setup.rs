@@ -150,7 +150,8 @@ struct ConfigFile<'a> {
     primary: Option<&'a PrimarySection>,
 }
 
-/// Writes the configuration and creates the data folder. Returns how clients reach the authority.
+/// Writes the configuration and creates the data folder. Returns how clients reach the authority. Must be called within a
+/// tokio runtime.
 ///
 /// # Errors
 /// See [`SetupError`].
