@@ -12,6 +12,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod audit;
+#[cfg(feature = "testing")]
+pub mod authorities;
 pub mod chain;
 mod command;
 mod connections;

@@ -44,6 +44,7 @@ fn ledger(coordinators: &[u32], shards: &[u32]) -> (tempfile::TempDir, Localnet)
         shards: shards.to_vec(),
         namespaces: vec![("prices".to_owned(), writer().account())],
         issued: vec![(writer().account(), 1_000)],
+        authorities: Vec::new(),
     };
     let net = Localnet::new(Path::new(env!("CARGO_BIN_EXE_fastpay-ledger")), folder.path(), &shape).unwrap();
     (folder, net)
