@@ -13,12 +13,14 @@ use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 use crate::api::proto::ledger_client::LedgerClient;
-use crate::api::proto::{ReadRequest, StatusReply, StatusRequest, SubmitRequest};
+use crate::api::proto::{ReadReply, ReadRequest, StatusReply, StatusRequest, SubmitRequest};
 use crate::api::{ANSWER_TIMEOUT, MESSAGE_BYTES_MAX, channel, verify_status};
 use crate::network::Network;
 
 /// An instruction is sent again under the next number at most so often: others may use the same key.
 const TRIES: usize = 5;
+/// So long a member may take to read an entry.
+const READ_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Why the ledger did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -159,18 +161,58 @@ impl Client {
         for (_, channel) in channels {
             let mut client = LedgerClient::new(channel.clone());
             let read = client.read(ReadRequest { key: encoded.clone() }).await;
-            let proven = read.map_err(|status| status.message().to_owned()).and_then(|reply| {
-                let proof = ReadProof::decode(&reply.into_inner().proof).map_err(|error| error.to_string())?;
-                let mut verifier = StatementVerifier::default();
-                let verified = proof.verify(key, oldest, self.partition(), members, &mut verifier, &mut rand::rng());
-                verified.map_err(|error| error.to_string())
-            });
-            match proven {
+            match self.proven(read, key, oldest, members) {
                 Ok(reading) => return Ok(reading),
                 Err(why) => last = why,
             }
         }
         Err(ClientError::NoAnswer { cluster, last })
+    }
+
+    /// Reads as [`Client::read`], from f + 1 members at least, and gives the newest of their states. One of them is honest,
+    /// so no liar can show an older state than that one has.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn read_newest(&self, cluster: ClusterId, key: &StateKey, oldest: Time) -> Result<Reading, ClientError> {
+        let (members, channels) = self.cluster(cluster)?;
+        let encoded = borsh::to_vec(key).expect("memory takes every write");
+        let needed = members.keys().len().saturating_sub(members.quorum()).saturating_add(1);
+        let mut asked = JoinSet::new();
+        for (_, channel) in channels {
+            let mut client = LedgerClient::new(channel.clone());
+            let mut call = tonic::Request::new(ReadRequest { key: encoded.clone() });
+            call.set_timeout(READ_TIMEOUT);
+            asked.spawn(async move { client.read(call).await });
+        }
+        let (mut newest, mut answers, mut last) = (None::<Reading>, 0_usize, "it has no members".to_owned());
+        while let Some(Ok(read)) = asked.join_next().await {
+            match self.proven(read, key, oldest, members) {
+                Ok(reading) => {
+                    answers = answers.saturating_add(1);
+                    newest = newest.filter(|newest| newest.height >= reading.height).or(Some(reading));
+                }
+                Err(why) => last = why,
+            }
+            if let Some(newest) = newest.take_if(|_| answers >= needed) {
+                return Ok(newest);
+            }
+        }
+        Err(ClientError::NoAnswer { cluster, last })
+    }
+
+    fn proven(
+        &self,
+        read: Result<tonic::Response<ReadReply>, tonic::Status>,
+        key: &StateKey,
+        oldest: Time,
+        members: &Members,
+    ) -> Result<Reading, String> {
+        let reply = read.map_err(|status| status.message().to_owned())?;
+        let proof = ReadProof::decode(&reply.into_inner().proof).map_err(|error| error.to_string())?;
+        let mut verifier = StatementVerifier::default();
+        let verified = proof.verify(key, oldest, self.partition(), members, &mut verifier, &mut rand::rng());
+        verified.map_err(|error| error.to_string())
     }
 
     /// Reads an entry that is kept by the cluster of its name.

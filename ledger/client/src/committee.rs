@@ -1,5 +1,5 @@
-//! A FastPay committee on a ledger, as authorities and wallets read it: from states of the settlement cluster that are
-//! certified and recent.
+//! A FastPay committee on a ledger, as authorities and wallets read it: from certified states of the settlement cluster,
+//! the newest that f + 1 members show.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ impl CommitteeClient {
     }
 
     async fn read<T: BorshDeserialize>(&self, key: &StateKey, oldest: Time) -> Result<Option<T>, ClientError> {
-        let read = self.client.read(self.client.partition().settlement, key, oldest).await?;
+        let read = self.client.read_newest(self.client.partition().settlement, key, oldest).await?;
         read.value.map(|value| borsh::from_slice(&value).map_err(|_| ClientError::Malformed)).transpose()
     }
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use fastpay_core::Digest;
 use fastpay_ledger_statement::{
-    ClusterId, CompactDecision, Cursor, Fork, Header, Height, MemberIndex, MemberKey, Members, OpenError,
-    QuorumCertificate, Receiver, StatementVerifier, VerifiedGroup, Wire,
+    ClusterId, CompactDecision, Cursor, Fork, GROUP_MESSAGES_MAX, Header, Height, MemberIndex, MemberKey, Members,
+    OpenError, QuorumCertificate, Receiver, StatementVerifier, VerifiedGroup, Wire,
 };
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -36,8 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(12);
 /// The pause after a member's first failure, and the longest one. Each is twice as long as the one before.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// At most so many groups are delivered at once, to bound what the receiver applies in one step.
-const DELIVERED_MAX: usize = 16;
+/// At most so many groups are delivered at once, and no second one if there are more messages than one can have: this
+/// bounds what the receiver applies in one step.
+const DELIVERED_MAX: usize = 64;
 /// A member that is ahead of the others by so many groups is asked for no more.
 const AHEAD_MAX: u64 = 32;
 /// So many groups that were delivered are compared with what members hand over later.
@@ -283,9 +284,12 @@ impl GroupReader {
     /// The groups that f + 1 members have handed over, in order.
     fn ready(&self) -> Vec<VerifiedGroup> {
         let needed = self.needed();
-        let mut ready = Vec::new();
+        let (mut ready, mut messages) = (Vec::new(), 0_usize);
         for (number, found) in (self.due.next..).zip(self.found.values()).take(DELIVERED_MAX) {
-            if found.holders.len() < needed || found.group.group().number != number {
+            let group = found.group.group();
+            messages = messages.saturating_add(group.messages.len());
+            let is_due = found.holders.len() >= needed && group.number == number;
+            if !is_due || (messages > GROUP_MESSAGES_MAX && !ready.is_empty()) {
                 break;
             }
             ready.push(found.group.clone());

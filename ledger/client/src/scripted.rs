@@ -262,6 +262,8 @@ struct Served {
     knows: usize,
     asked: u64,
     submits: Submits,
+    /// Connections that were made before end with their next call.
+    is_away: bool,
 }
 
 /// The cluster, with a server for each member.
@@ -319,8 +321,14 @@ impl ScriptedLedger {
         let mut history = History::new(layout, keys, time);
         history.act(owner, Action::Open).unwrap();
         let history = Arc::new(Mutex::new(history));
-        let served =
-            || Served { history: history.clone(), lie: None, knows: usize::MAX, asked: 0, submits: Submits::Work };
+        let served = || Served {
+            history: history.clone(),
+            lie: None,
+            knows: usize::MAX,
+            asked: 0,
+            submits: Submits::Work,
+            is_away: false,
+        };
         let members: Vec<_> = (0..4).map(|_| Arc::new(Mutex::new(served()))).collect();
         let addresses = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
         let listeners = sockets.into_iter().zip(&members).map(|(socket, member)| Some(serve(socket, member.clone())));
@@ -358,6 +366,11 @@ impl ScriptedLedger {
         locked(&self.members[member]).history = Arc::new(Mutex::new(history));
     }
 
+    /// From now on, a member serves the same history as the others again.
+    pub fn serve_again(&self, member: usize) {
+        locked(&self.members[member]).history = self.history.clone();
+    }
+
     /// From now on, a member changes what it hands over.
     pub fn lie(&self, member: usize, lie: impl Fn(u64, Vec<Vec<u8>>) -> Vec<Vec<u8>> + Send + 'static) {
         locked(&self.members[member]).lie = Some(Box::new(lie));
@@ -387,6 +400,7 @@ impl ScriptedLedger {
 
     /// Ends a member's server.
     pub fn kill(&mut self, member: usize) {
+        locked(&self.members[member]).is_away = true;
         self.listeners[member].take().into_iter().for_each(|listener| listener.abort());
     }
 
@@ -396,6 +410,7 @@ impl ScriptedLedger {
     /// If its port is taken.
     pub async fn revive(&mut self, member: usize) {
         let socket = TcpListener::bind(self.addresses[member]).await.unwrap();
+        locked(&self.members[member]).is_away = false;
         self.listeners[member] = Some(serve(socket, self.members[member].clone()));
     }
 }
@@ -414,16 +429,21 @@ fn serve(socket: TcpListener, member: Arc<Mutex<Served>>) -> JoinHandle<()> {
 struct Member(Arc<Mutex<Served>>);
 
 impl Member {
-    fn groups(&self, from: u64) -> Vec<Vec<u8>> {
+    fn served(&self) -> Result<MutexGuard<'_, Served>, Status> {
         let served = locked(&self.0);
+        if served.is_away { Err(Status::unavailable("away")) } else { Ok(served) }
+    }
+
+    fn groups(&self, from: u64) -> Result<Vec<Vec<u8>>, Status> {
+        let served = self.served()?;
         let history = locked(&served.history);
         let after = usize::try_from(from.saturating_sub(1)).unwrap();
         let known = history.decisions.iter().take(served.knows);
         let groups = known.skip(after).map(Wire::encode).collect();
-        match &served.lie {
+        Ok(match &served.lie {
             Some(lie) => lie(from, groups),
             None => groups,
-        }
+        })
     }
 }
 
@@ -432,7 +452,7 @@ impl Ledger for Member {
     async fn submit(&self, request: tonic::Request<SubmitRequest>) -> Result<Response<SubmitReply>, Status> {
         let request =
             Request::decode(&request.into_inner().request).map_err(|_| Status::invalid_argument("malformed"))?;
-        let served = locked(&self.0);
+        let served = self.served()?;
         if served.submits == Submits::LoseRequests {
             return Err(Status::unavailable("lost"));
         }
@@ -455,7 +475,7 @@ impl Ledger for Member {
 
     async fn read(&self, request: tonic::Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
         let key = state_key(&request.into_inner().key)?;
-        let served = locked(&self.0);
+        let served = self.served()?;
         let history = locked(&served.history);
         let (header, certificate) = history.head.clone().unwrap();
         let proof = ReadProof { header, certificate, proof: history.state.prove(&key) };
@@ -467,10 +487,10 @@ impl Ledger for Member {
         if receiver(&to)? != Receiver::Committee(COMMITTEE) {
             return Err(Status::invalid_argument("another receiver"));
         }
-        locked(&self.0).asked += 1;
+        self.served()?.asked += 1;
         let mut waited = 0;
         loop {
-            let decisions = self.groups(from);
+            let decisions = self.groups(from)?;
             if !decisions.is_empty() || waited >= u128::from(wait_ms) {
                 return Ok(Response::new(DecisionsReply { decisions }));
             }
