@@ -306,7 +306,12 @@ pub(super) struct InitArguments {
     #[arg(long)]
     pub(super) http: SocketAddr,
     /// The URL of an Ethereum node. Repeat it for several nodes, which must agree
-    #[arg(long = "rpc-url", requires = "contract", required_unless_present = "genesis", value_parser = NodeUrl)]
+    #[arg(
+        long = "rpc-url",
+        requires = "contract",
+        required_unless_present_any = ["genesis", "ledger"],
+        value_parser = NodeUrl
+    )]
     pub(super) rpc_urls: Vec<url::Url>,
     /// The chain ID of the Primary (EIP-155)
     #[arg(long, requires = "contract")]
@@ -317,6 +322,12 @@ pub(super) struct InitArguments {
     /// The block that counts as final: finalized, safe, or a number of confirmations
     #[arg(long, default_value = "finalized")]
     pub(super) finality: Finality,
+    /// The file of a ledger: its committee is served, instead of --rpc-url, --chain-id and --contract
+    #[arg(long, requires = "committee", conflicts_with_all = ["contract", "genesis"])]
+    pub(super) ledger: Option<PathBuf>,
+    /// The committee's number on the ledger
+    #[arg(long, requires = "ledger")]
+    pub(super) committee: Option<u32>,
     /// A genesis file: run without a Primary, instead of --rpc-url, --chain-id and --contract
     #[arg(long, conflicts_with = "contract")]
     pub(super) genesis: Option<PathBuf>,

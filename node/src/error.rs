@@ -9,6 +9,7 @@ use fastpay_node::authority::AuthorityError;
 use fastpay_node::authority::certification::{ArchiveError, CheckpointError, NoBase, StoreError};
 use fastpay_node::authority::config::ConfigError;
 use fastpay_node::authority::deployment::DeploymentError;
+use fastpay_node::authority::funding::LedgerError;
 use fastpay_node::authority::rollback::DetectionError;
 use fastpay_node::authority::rotation::RotationError;
 use fastpay_node::authority::shard::ShardError;
@@ -137,6 +138,7 @@ fn of_setup(error: &SetupError) -> ErrorKind {
         SetupError::Io { .. } | SetupError::Exists(_) | SetupError::Genesis { .. } | SetupError::Config(_) => {
             ErrorKind::Config
         }
+        SetupError::Ledger(error) => of_ledger(error),
         SetupError::Storage(error) => of_storage(error),
         SetupError::HighWaterMark(error) => of_detection(error),
     }
@@ -171,12 +173,22 @@ fn of_deployment(error: &DeploymentError) -> ErrorKind {
     match error {
         DeploymentError::Genesis { .. } | DeploymentError::Committee(_) => ErrorKind::Config,
         DeploymentError::Primary(_) | DeploymentError::Epochs(_) => ErrorKind::Primary,
+        DeploymentError::Ledger(error) => of_ledger(error),
+    }
+}
+
+fn of_ledger(error: &LedgerError) -> ErrorKind {
+    match error {
+        LedgerError::Open(_) | LedgerError::Validity(_) => ErrorKind::Config,
+        LedgerError::Client(_) | LedgerError::Groups(_) | LedgerError::Impossible { .. } => ErrorKind::Primary,
+        LedgerError::OtherCommittee(_) | LedgerError::NotNext { .. } => ErrorKind::Primary,
     }
 }
 
 fn of_rotation(error: &RotationError) -> ErrorKind {
     match error {
         RotationError::Primary(_) => ErrorKind::Primary,
+        RotationError::Ledger(error) => of_ledger(error),
         RotationError::VoterStatus(_) => ErrorKind::Config,
         RotationError::Storage(error) => of_storage(error),
         RotationError::Mark(error) => of_detection(error),
@@ -319,7 +331,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
     use CheckpointError as E;
     match error {
         E::Deployment(error) => of_deployment(error),
-        E::Epochs(_) => ErrorKind::Config,
+        E::Epochs(_) | E::OnLedger => ErrorKind::Config,
         E::Archive(error) => of_archive(error),
         E::Storage(error) => of_storage(error),
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{certification, rollback};
 use fastpay_node::operator::{backup, check, join, leave, rebase, recover, run, setup, status};
@@ -206,15 +207,14 @@ fn write_out(text: &str, out: Option<PathBuf>) -> Result<(), CommandError> {
 fn init(arguments: InitArguments) -> Result<(), CommandError> {
     let files = KeyFiles::in_folder(&arguments.keys);
     let keys = keys::read(&files, &passphrase_source(arguments.passphrase_file))?;
-    let primary = match (arguments.contract, arguments.chain_id) {
-        (Some(contract), Some(chain_id)) => Some(setup::PrimarySection {
-            rpc_urls: arguments.rpc_urls,
-            chain_id,
-            contract,
-            finality: arguments.finality,
-        }),
-        _ => None,
-    };
+    let contract = arguments.contract.zip(arguments.chain_id).map(|(contract, chain_id)| {
+        let (rpc_urls, finality) = (arguments.rpc_urls, arguments.finality);
+        setup::PrimarySection::Ethereum { rpc_urls, chain_id, contract, finality }
+    });
+    let ledger = arguments.ledger.zip(arguments.committee).map(|(file, committee)| {
+        let (kind, committee) = (setup::LedgerKind::Ledger, CommitteeNumber(committee));
+        setup::PrimarySection::Ledger { kind, file, committee }
+    });
     let request = setup::Request {
         config: arguments.config,
         data: arguments.data,
@@ -223,9 +223,12 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
         shards: arguments.shards,
         listen: arguments.listen,
         http: arguments.http,
-        primary,
+        primary: contract.or(ledger),
         genesis: arguments.genesis,
     };
+    // The connections of a ledger's client belong to a runtime, also if none is made.
+    let runtime = runtime()?;
+    let _entered = runtime.enter();
     let endpoints = setup::init(request, keys.public().name)?;
     Ok(answer(document(&endpoints))?)
 }

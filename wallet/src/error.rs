@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress, SequenceNumber};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
+use fastpay_ledger_client::{ClientError, GroupsError, OpenCommitteeError};
+use fastpay_ledger_statement::{ClusterId, Rejection};
 use fastpay_program::ErrorKind;
 use fastpay_program::console::LostAnswer;
 
@@ -43,6 +45,25 @@ pub enum WalletError {
     /// The Primary's committees and deposits cannot be read.
     #[error("the contract's committees and deposits cannot be read: {0}")]
     Events(#[from] DepositsError),
+    /// The ledger's file cannot be used.
+    #[error(transparent)]
+    OpenLedger(#[from] OpenCommitteeError),
+    /// The ledger does not answer, or not with what can be proven.
+    #[error(transparent)]
+    Ledger(#[from] ClientError),
+    /// The ledger's groups cannot be read.
+    #[error(transparent)]
+    Groups(#[from] GroupsError),
+    /// The ledger refused. What was signed can still be carried out, until the next instruction of the key takes its
+    /// number.
+    #[error("the ledger refused: {0}")]
+    Rejected(#[from] Rejection),
+    /// The ledger no longer knows what became of an instruction.
+    #[error(
+        "cluster {0} of the ledger no longer says what became of an instruction that this wallet signed; look whether \
+         it was carried out, and remove its file in the wallet's folder `ledger`"
+    )]
+    UnknownOutcome(ClusterId),
     /// A transaction on the Primary failed.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -234,16 +255,21 @@ impl WalletError {
             }
             Self::Folder(_) => ErrorKind::Storage,
             Self::Config(_) | Self::Network(_) | Self::Quorum(QuorumError::NoPrimary) => ErrorKind::Config,
-            Self::OtherCommittee | Self::OtherDeployment { .. } | Self::Send(SendError::OtherChain { .. }) => {
-                ErrorKind::Config
-            }
+            Self::OpenLedger(_)
+            | Self::OtherCommittee
+            | Self::OtherDeployment { .. }
+            | Self::Send(SendError::OtherChain { .. }) => ErrorKind::Config,
             Self::Key(KeyError::Passphrase(_)) => ErrorKind::Passphrase,
             Self::Key(_) => ErrorKind::Key,
             Self::Contact(_) => ErrorKind::Contact,
             Self::Quorum(QuorumError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
                 ErrorKind::Funds
             }
-            Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
+            Self::Primary(PrimaryError::InsufficientFunds) | Self::Rejected(Rejection::ReserveTooLow(_)) => {
+                ErrorKind::Funds
+            }
+            Self::UnknownOutcome(_) => ErrorKind::Conflict,
+            Self::Ledger(_) | Self::Groups(_) | Self::Rejected(_) => ErrorKind::Primary,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
             Self::Quorum(
                 QuorumError::NoQuorum { .. }

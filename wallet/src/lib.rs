@@ -4,8 +4,9 @@
 //!  Wallet ──┬─► folder           (files: keys, orders written ahead, received certificates)
 //!           └─► fastpay-client   (the committee: quorums, and the verdict on its answers)
 //!  ChainAccount ─► the Primary: deposit, redeem without a relayer, claim; written ahead as well
+//!  Reserve      ─► the same on a ledger: deposit, redeem
 //! ```
-//! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
+//! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`, `reserve`,
 //! `payout`, `spent`, `relayers`, `fees`, `unlock`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
 //! Invariants: an authority's answer is verified, or agreed by f + 1, before the wallet acts on it; an order is on
@@ -31,6 +32,7 @@ mod open;
 mod payout;
 mod receive;
 mod relayers;
+mod reserve;
 mod spent;
 mod unlock;
 mod view;
@@ -56,6 +58,7 @@ pub use payout::{
     QueuedRedemption, check_account, check_not_paused, check_recipient, parse_address, queued_redemption, would_queue,
 };
 pub use receive::Collected;
+pub use reserve::{CarriedOut, Reserve};
 pub use spent::{RedemptionState, redemption_state};
 pub use unlock::Unlocking;
 pub use view::{AccountView, AuthorityView, assets_of};

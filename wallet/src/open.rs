@@ -8,11 +8,13 @@ use std::time::Duration;
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::{Asset, AuthorityName, Committees, Domain, Epoch, Genesis};
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, served_chain};
+use fastpay_ledger_client::CommitteeClient;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::error::WalletError;
-use crate::folder::{AssetInfo, Config, ConfigError, Folder, KnownCommittees};
+use crate::folder::{AssetInfo, Config, ConfigError, Folder, KnownCommittees, PrimarySection};
+use crate::reserve::oldest_state;
 use crate::wallet::{READ_PATIENCE, Wallet};
 use fastpay_client::QuorumOptions;
 use fastpay_client::{Network, NetworkError};
@@ -36,7 +38,11 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
     }
     let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
     let (domain, committees) = match &config.primary {
-        Some(settings) => {
+        Some(PrimarySection::Ledger(settings)) => {
+            let ledger = CommitteeClient::open(&settings.file, settings.committee)?;
+            (ledger.domain(), ledger.committees(first_on(&ledger)?, oldest_state()).await?)
+        }
+        Some(PrimarySection::Ethereum(settings)) => {
             let primary = Primary::connect(settings.connection()).await?;
             let domain = primary.domain();
             (domain, first_committees(primary).await?)
@@ -97,6 +103,11 @@ pub fn read_genesis(path: &Path) -> Result<Genesis, ConfigError> {
         .map_err(|error| ConfigError::Malformed { path: path.into(), reason: error.to_string() })
 }
 
+/// The committee of epoch 0 of a ledger.
+fn first_on(ledger: &CommitteeClient) -> Result<Committees, WalletError> {
+    Ok(Committees::new(ledger.first().clone()).map_err(NetworkError::from)?)
+}
+
 fn genesis_committees(config: &Config) -> Result<(Domain, Committees), WalletError> {
     let path = config.genesis.as_deref().ok_or(ConfigError::NoPrimary)?;
     let genesis = read_genesis(path)?;
@@ -113,12 +124,18 @@ impl Wallet {
     pub fn open(folder: Folder, options: QuorumOptions) -> Result<Self, WalletError> {
         let config = folder.config()?;
         let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
-        let Some(settings) = &config.primary else {
-            let (domain, committees) = genesis_committees(&config)?;
-            return Ok(Self::new(folder, Network::new(domain, committees, &endpoints)?, options));
+        let (chain_id, contract) = match &config.primary {
+            None => {
+                let (domain, committees) = genesis_committees(&config)?;
+                return Ok(Self::new(folder, Network::new(domain, committees, &endpoints)?, options));
+            }
+            Some(PrimarySection::Ethereum(settings)) => (settings.chain_id, settings.contract),
+            Some(PrimarySection::Ledger(settings)) => {
+                let domain = CommitteeClient::open(&settings.file, settings.committee)?.domain();
+                (domain.chain_id(), domain.contract())
+            }
         };
         let known = folder.known_committees()?.ok_or_else(|| ConfigError::Missing(folder.home().into()))?;
-        let (chain_id, contract) = (settings.chain_id, settings.contract);
         if (known.chain_id, known.contract) != (chain_id, contract) {
             return Err(WalletError::OtherDeployment { home: folder.home().into(), chain_id, contract });
         }
@@ -199,12 +216,34 @@ impl Wallet {
         Ok((committees, closing))
     }
 
-    /// Follows the contract's rotations of the committee.
+    /// The ledger, if the Primary is one, after following the rotations of the committee.
     ///
     /// # Errors
-    /// As [`Wallet::primary`].
+    /// If its file cannot be used, or lists another committee than this wallet knows.
+    pub async fn ledger(&self) -> Result<Option<CommitteeClient>, WalletError> {
+        let config = self.folder().config()?;
+        let Some(settings) = config.ledger() else { return Ok(None) };
+        let ledger = CommitteeClient::open(&settings.file, settings.committee)?;
+        if ledger.domain() != *self.network().domain() {
+            return Err(WalletError::OtherCommittee);
+        }
+        match ledger.committees(self.network().committees(), oldest_state()).await {
+            // Without checkpoints, only certificates of the current committee count.
+            Ok(committees) => self.learn(committees, None).await?,
+            Err(error) => tracing::warn!(%error, "cannot find out now whether the committee has changed"),
+        }
+        Ok(Some(ledger))
+    }
+
+    /// Follows the Primary's rotations of the committee.
+    ///
+    /// # Errors
+    /// As [`Wallet::primary`] and [`Wallet::ledger`].
     pub async fn follow(&self) -> Result<(), WalletError> {
-        self.primary().await.map(drop)
+        match self.ledger().await? {
+            Some(_) => Ok(()),
+            None => self.primary().await.map(drop),
+        }
     }
 
     /// Reads the contract if an authority named a newer epoch. Returns whether there is one.
@@ -294,14 +333,14 @@ impl Wallet {
     pub async fn asset_info(&self, asset: Asset) -> Result<AssetInfo, WalletError> {
         let config = self.folder().config()?;
         if asset == Asset::ETHER {
-            let symbol = if config.primary.is_some() { "ETH" } else { "native" };
+            let symbol = if config.primary().is_ok() { "ETH" } else { "native" };
             return Ok(AssetInfo { symbol: symbol.into(), decimals: ETHER_DECIMALS });
         }
         if let Some(info) = self.folder().known_asset(asset)? {
             return Ok(info);
         }
-        let Some(settings) = &config.primary else {
-            // Without a Primary, such an asset is counted in its smallest unit.
+        let Ok(settings) = config.primary() else {
+            // Without a contract, such an asset is counted in its smallest unit.
             return Ok(AssetInfo { symbol: "units".into(), decimals: 0 });
         };
         let primary = Primary::connect(settings.connection()).await?;

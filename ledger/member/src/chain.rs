@@ -3,11 +3,11 @@
 //! A member executes each proposal before it votes, and votes only for the header that comes out here too.
 
 use fastpay_core::{Digest, DigestVerifier};
-use fastpay_ledger_state::{Executed, FoldError, Layout, Moment, State};
+use fastpay_ledger_state::{Executed, FoldError, Moment, State};
 use fastpay_ledger_statement::{
-    CertificateError, ClusterId, CompactDecision, Cursor, DecodeError, Header, HeaderError, Height, MemberIndex,
-    MemberKey, MemberKeys, Members, OpenError, QuorumCertificate, Receiver, RequestError, StatementVerifier, Time,
-    VerifiedGroup, Wire,
+    CertificateError, ClusterId, CompactDecision, Cursor, DecodeError, Header, HeaderError, Height, Layout,
+    MemberIndex, MemberKey, MemberKeys, Members, OpenError, QuorumCertificate, Receiver, RequestError,
+    StatementVerifier, Time, VerifiedGroup, Wire,
 };
 
 use crate::payload::Payload;
@@ -254,9 +254,8 @@ pub enum Fault {
 pub(crate) mod testing {
     use super::*;
     use fastpay_core::{AccountId, AccountKey, SequenceNumber};
-    use fastpay_ledger_state::Genesis;
     use fastpay_ledger_statement::{
-        Action, Condition, Instruction, Key, Namespace, Partition, Request, Value, VerifiedRequest, VoteKind,
+        Action, Condition, Genesis, Instruction, Key, Namespace, Partition, Request, Value, VerifiedRequest, VoteKind,
         VoteStatement,
     };
     use std::collections::BTreeMap;

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
+use fastpay_ledger_client::api::MESSAGE_BYTES_MAX;
+use fastpay_ledger_client::api::proto::DecisionsRequest;
+use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
 use fastpay_ledger_statement::{
     ClusterId, CompactDecision, Cursor, Members, Receiver, StatementVerifier, VerifiedGroup, Wire,
 };
 use tokio::time::sleep;
 use tonic::transport::Channel;
 
-use crate::api::MESSAGE_BYTES_MAX;
-use crate::api::proto::DecisionsRequest;
-use crate::api::proto::ledger_client::LedgerClient;
 use crate::command::{Command, Handle, Unavailable};
 
 /// A member is asked for so long before the next one is.

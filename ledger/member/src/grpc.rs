@@ -4,23 +4,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_ledger_client::api::proto::ledger_server::Ledger;
+use fastpay_ledger_client::api::proto::{
+    DecisionsReply, DecisionsRequest, ReadReply, ReadRequest, RelayReply, RelayRequest, StatePart, StateRequest,
+    StatusReply, StatusRequest, SubmitReply, SubmitRequest,
+};
+use fastpay_ledger_client::api::{ANSWER_TIMEOUT, receiver, sign_status, state_key};
 use fastpay_ledger_statement::{AnswerProof, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use crate::api::proto::ledger_server::Ledger;
-use crate::api::proto::{
-    DecisionsReply, DecisionsRequest, ReadReply, ReadRequest, RelayReply, RelayRequest, StatePart, StateRequest,
-    StatusReply, StatusRequest, SubmitReply, SubmitRequest,
-};
-use crate::api::{receiver, sign_status, state_key};
 use crate::command::{Command, Handle, Unavailable};
 use crate::pool::Added;
 
-/// A client waits this long for an answer. Its request may be carried out later: it sends the same one again to know.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// A receiver waits this long for a group.
 const GROUPS_WAIT_MAX: Duration = Duration::from_secs(10);
 /// So many requests are passed on in one call.
@@ -207,8 +205,32 @@ impl Ledger for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::testing::{chain, decide, keys};
     use fastpay_core::Digest;
+    use fastpay_ledger_client::api::verify_status;
+    use fastpay_ledger_statement::MemberIndex;
     use tonic::Code;
+
+    fn reply(by: usize, nonce: u64, head: Vec<u8>) -> StatusReply {
+        let signature = sign_status(&keys()[by], chain().layout().deployment(), nonce, &head);
+        StatusReply { member: by as u32, head, leader: 0, votes: true, signature }
+    }
+
+    #[test]
+    fn a_height_is_believed_that_a_quorum_certified_and_the_member_signs_now() {
+        let mut chain = chain();
+        decide(&mut chain, 0, Vec::new());
+        let (header, certificate) = chain.head().unwrap();
+        let head = borsh::to_vec(&(header, certificate)).unwrap();
+        let verify = |reply: &StatusReply| verify_status(reply, chain.members(), 5);
+        assert_eq!(verify(&reply(2, 5, head.clone())), Some((MemberIndex(2), 1)));
+        assert_eq!(verify(&reply(2, 5, Vec::new())), Some((MemberIndex(2), 0)));
+        assert_eq!(verify(&reply(2, 4, head.clone())), None, "an older answer");
+        assert_eq!(verify(&StatusReply { member: 1, ..reply(2, 5, head.clone()) }), None, "another member's");
+        let higher = fastpay_ledger_statement::Header { height: fastpay_ledger_statement::Height(9), ..*header };
+        let made_up = borsh::to_vec(&(higher, certificate)).unwrap();
+        assert_eq!(verify(&reply(2, 5, made_up)), None, "no quorum certified it");
+    }
 
     #[tokio::test]
     async fn who_comes_while_all_places_are_taken_is_told_busy() {

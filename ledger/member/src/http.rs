@@ -19,10 +19,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fastpay_core::{Authorization, SequenceNumber};
-use fastpay_ledger_state::Layout;
 use fastpay_ledger_statement::{
-    Action, AnswerProof, Condition, Entry, Evidence, Get, Height, Instruction, Key, Namespace, Outcome, ReadProof,
-    Rejection, Request, SignedInstruction, StateKey, VALUE_BYTES_MAX, Value, Version,
+    Action, AnswerProof, Condition, Entry, Evidence, Get, Height, Instruction, Key, Layout, Namespace, Outcome,
+    ReadProof, Rejection, Request, SignedInstruction, StateKey, VALUE_BYTES_MAX, Value, Version,
 };
 use fastpay_program::http::{ConnectionLimits, serve};
 use serde_json::json;

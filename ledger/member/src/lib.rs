@@ -1,4 +1,4 @@
-//! A member of a ledger cluster, and its client.
+//! A member of a ledger cluster.
 //!
 //! ```text
 //!  clients ─► grpc, http ─┐                       ┌─► store (decided, groups, checkpoint)
@@ -11,9 +11,10 @@
 //! disk, and what is signed is recorded before it is sent. The consensus engine is compiled for this crate alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
-pub mod api;
+pub mod audit;
+#[cfg(feature = "testing")]
+pub mod authorities;
 pub mod chain;
-pub mod client;
 mod command;
 mod connections;
 pub mod engine;
@@ -26,7 +27,6 @@ mod lie;
 #[cfg(feature = "testing")]
 pub mod localnet;
 pub mod member;
-pub mod network;
 mod payload;
 mod pool;
 mod relay;

@@ -10,13 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityKeys};
+use fastpay_ledger_client::{Client, Network};
 use fastpay_ledger_statement::{ClusterId, MemberKeys};
 use fastpay_program::keystore::{Secret, write_secret};
 use tokio::time::{Instant, sleep};
 
-use crate::client::Client;
 use crate::member::init;
-use crate::network::Network;
 
 /// Every cluster has so many members, of which one may be faulty.
 pub const MEMBERS: u8 = 4;
@@ -32,6 +31,8 @@ pub struct Shape {
     pub namespaces: Vec<(String, AccountId)>,
     /// Who has how much of the native asset first.
     pub issued: Vec<(AccountId, u128)>,
+    /// The members of FastPay's committee 0. Without any, they are four whose keys everybody knows, and who do not run.
+    pub authorities: Vec<Authority>,
 }
 
 /// A ledger on this machine. Its members are killed when it is dropped.
@@ -44,7 +45,7 @@ pub struct Localnet {
 }
 
 impl Localnet {
-    /// Makes the folders of all members. FastPay's committee 0 has four authorities whose keys nobody else knows.
+    /// Makes the folders of all members.
     ///
     /// # Errors
     /// Any of the system.
@@ -79,9 +80,11 @@ impl Localnet {
             let _ = writeln!(text, "[[issue]]\nowner = \"{owner}\"\nasset = {asset}\namount = \"{}\"", Amount(*amount));
         }
         let _ = writeln!(text, "[[committee]]\nnumber = 0");
-        for seed in 1..=4_u8 {
-            let keys = AuthorityKeys::from_secrets([seed; 32], [seed; 32]).map_err(io::Error::other)?;
-            let Authority { name, redemption_key } = keys.public();
+        let known =
+            (1..=4_u8).map(|seed| AuthorityKeys::from_secrets([seed; 32], [seed; 32]).map(|keys| keys.public()));
+        let known = known.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+        let authorities = if shape.authorities.is_empty() { &known } else { &shape.authorities };
+        for Authority { name, redemption_key } in authorities {
             let _ =
                 writeln!(text, "[[committee.authority]]\nvotingKey = \"{name}\"\nredemptionKey = \"{redemption_key}\"");
         }
@@ -260,7 +263,7 @@ fn ticks_of(stat: &str) -> Option<u64> {
 
 /// Holds a port below those that the system gives to outgoing connections, so that a member that was killed can have it
 /// again, and below those of the end-to-end tests.
-fn listen() -> io::Result<TcpListener> {
+pub(crate) fn listen() -> io::Result<TcpListener> {
     loop {
         match TcpListener::bind(("127.0.0.1", rand::random_range(10_000..12_000))) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}

@@ -6,10 +6,9 @@ use std::process::{Command as Process, ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
+use fastpay_ledger_client::{Client, ClientError, Network, NetworkError};
 use fastpay_ledger_member::End;
-use fastpay_ledger_member::client::{Client, ClientError};
 use fastpay_ledger_member::member::{MemberError, init, passphrase, run};
-use fastpay_ledger_member::network::{Network, NetworkError};
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeNumber, Condition, Entry, Get, Height, Key, MemberKeys, Namespace, Outcome, Rejection,
     Request, StateKey, Value, Version,
@@ -377,7 +376,7 @@ async fn carry_out_reserve(reserve: Reserve) -> Result<(), Failure> {
 }
 
 async fn audit(client: &Client) -> Result<(), Failure> {
-    let audit = client.audit().await?;
+    let audit = fastpay_ledger_member::audit::audit(client).await?;
     let mut clusters = Vec::new();
     for (cluster, state) in &audit.states {
         for (asset, held) in state.holdings() {

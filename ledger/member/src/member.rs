@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fastpay_ledger_state::{GenesisError, Layout};
-use fastpay_ledger_statement::{ClusterId, MemberKey, MemberKeys, Members};
+use fastpay_ledger_client::api::proto::StatusRequest;
+use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
+use fastpay_ledger_client::api::proto::ledger_server::LedgerServer;
+use fastpay_ledger_client::api::{CALL_TIMEOUT, MESSAGE_BYTES_MAX, channel, verify_status};
+use fastpay_ledger_client::{Addresses, Network, NetworkError};
+use fastpay_ledger_statement::{ClusterId, GenesisError, Layout, MemberKey, MemberKeys, Members};
 use fastpay_program::files;
 use fastpay_program::keystore::{KeystoreError, PassphraseSource, read_secret, write_secret};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tonic::transport::{Channel, Endpoint, Server};
+use tonic::transport::{Channel, Server};
 
-use crate::api::proto::StatusRequest;
-use crate::api::proto::ledger_client::LedgerClient;
-use crate::api::proto::ledger_server::LedgerServer;
-use crate::api::{MESSAGE_BYTES_MAX, verify_status};
 use crate::chain::Chain;
 use crate::command::Handle;
 use crate::connections::{CONNECTIONS_MAX, Incoming};
@@ -25,7 +25,6 @@ use crate::fetch::fetch;
 use crate::grpc::Service;
 use crate::host::{End, Host, HostError, Parts, restore};
 use crate::http::serve_store;
-use crate::network::{Addresses, Network, NetworkError};
 use crate::relay::Relay;
 use crate::resume::{Resume, resume};
 use crate::store::Store;
@@ -33,8 +32,6 @@ use crate::votes::VoteFile;
 
 /// So many calls of one connection are carried out at once.
 const CALLS_PER_CONNECTION_MAX: usize = 512;
-/// So long a call may take: longer than any wait.
-const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Where the passphrase of a key comes from.
@@ -208,13 +205,6 @@ pub async fn run(folder: &Path, stop: watch::Receiver<bool>) -> Result<End, Memb
         End::MayVote | End::Stopped => {}
     }
     Ok(end)
-}
-
-/// A connection to a member, made when it is first used.
-#[must_use]
-pub fn channel(address: SocketAddr) -> Channel {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address is a URL's host and port");
-    endpoint.connect_timeout(Duration::from_secs(2)).timeout(CALL_TIMEOUT).tcp_nodelay(true).connect_lazy()
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, MemberError> {

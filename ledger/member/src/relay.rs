@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
+use fastpay_ledger_client::api::MESSAGE_BYTES_MAX;
+use fastpay_ledger_client::api::proto::RelayRequest;
+use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
 use fastpay_ledger_statement::{VerifiedRequest, Wire};
 use tokio::sync::mpsc;
 use tonic::transport::Channel;
-
-use crate::api::MESSAGE_BYTES_MAX;
-use crate::api::proto::RelayRequest;
-use crate::api::proto::ledger_client::LedgerClient;
 
 /// So many requests wait for a member that is slow. More are not passed on to it.
 const WAITING_MAX: usize = 4_096;

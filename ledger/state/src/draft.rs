@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use fastpay_core::{Amount, Asset, Digest};
 use fastpay_ledger_statement::{
-    Action, Answer, ClusterId, GROUP_MESSAGES_MAX, Height, Instruction, Message, Outcome, Outputs, Receiver, Rejection,
-    Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
+    Action, Answer, ClusterId, GROUP_MESSAGES_MAX, Height, Instruction, Layout, Message, Outcome, Outputs, Receiver,
+    Rejection, Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
 };
 
-use crate::genesis::Layout;
 use crate::outbox::{LOOK_UP_BYTES_MAX, Outgoing, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 use crate::state::State;
 

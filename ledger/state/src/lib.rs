@@ -20,7 +20,6 @@
 mod audit;
 mod committees;
 mod draft;
-mod genesis;
 mod outbox;
 mod reserves;
 mod sequence;
@@ -31,7 +30,6 @@ mod tree;
 pub use audit::{Holdings, Overdraft, overdrafts};
 pub use committees::DEADLINE_MAX_S;
 pub use draft::{Executed, FoldError, Moment, PENDING_MAX};
-pub use genesis::{Genesis, GenesisError, Issue, Layout};
 pub use outbox::{COMMITTEE_GROUP_INTERVAL_MS, LOOK_UP_BYTES_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 pub use sequence::ANSWERS_KEPT;
 pub use state::State;

@@ -2,9 +2,8 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{Amount, Balance, Digest, Epoch};
-use fastpay_ledger_statement::{ClusterId, Cursor, StateKey, StateProof, Time};
+use fastpay_ledger_statement::{ClusterId, Cursor, Layout, StateKey, StateProof, Time};
 
-use crate::genesis::Layout;
 use crate::tree::Tree;
 
 /// Everything that a cluster remembers. A copy costs nothing, and later changes to either leave the other as it is.

@@ -118,6 +118,12 @@ impl VerifiedGroup {
         Cursor { next: self.decision.group.number.saturating_add(1), previous: self.digest }
     }
 
+    /// The decision, as it was checked.
+    #[must_use]
+    pub fn decision(&self) -> &CompactDecision {
+        &self.decision
+    }
+
     /// The decision, no longer marked as verified.
     #[must_use]
     pub fn into_decision(self) -> CompactDecision {

@@ -23,6 +23,7 @@ mod compact;
 mod encoding;
 mod entry;
 mod fork;
+mod genesis;
 mod group;
 mod header;
 mod identity;
@@ -40,6 +41,7 @@ pub use compact::{CompactDecision, OpenError, VerifiedGroup};
 pub use encoding::{DecodeError, Wire};
 pub use entry::{Cursor, Entry, Evidence, StateKey, StateProof, branch_digest, key_bit, leaf_digest, value_digest};
 pub use fork::Fork;
+pub use genesis::{Genesis, GenesisError, Issue, Layout};
 pub use group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, GroupHead, MessagePath, Outputs, RECEIVERS_MAX};
 pub use header::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header, HeaderError, payload_digest};
 pub use identity::{

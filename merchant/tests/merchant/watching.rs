@@ -251,7 +251,7 @@ async fn a_number_of_the_owner_that_the_contract_voided_hides_no_refund_and_no_p
     let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
     let (rpc_urls, finality) = (vec![anvil.url()], Finality::Confirmations(0));
     let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract, finality, sender: sender.clone() };
-    let config = Config { endpoints, primary: Some(primary), genesis: None, traces: None };
+    let config = Config { endpoints, primary: Some(primary.into()), genesis: None, traces: None };
     let folder = |name: &str| Folder::new(scene.folder.path().join(name));
     let (shop, owner) = (folder("shop"), folder("owner"));
     for folder in [&shop, &owner] {

@@ -6,13 +6,16 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fastpay_ethereum::PrimaryConfig;
+use fastpay_core::PrimaryAddress;
+use fastpay_ethereum::{Finality, PrimaryConfig};
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_program::configuration;
 use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 use url::Url;
 
 use crate::authority::certification::{self, Store, StoreError, member::MemberTimes};
+use crate::authority::funding::LedgerConfig;
 use crate::authority::http::HttpLimits;
 use crate::authority::keys::KeyFiles;
 use crate::authority::network::NetworkLimits;
@@ -58,7 +61,7 @@ pub struct Config {
     #[serde(default)]
     pub observer: bool,
     /// The Primary that is followed. Exactly one of this and `genesis` is given.
-    pub primary: Option<PrimaryConfig>,
+    pub primary: Option<PrimarySection>,
     /// The genesis of a committee without a Primary.
     pub genesis: Option<PathBuf>,
     /// Encrypts the shards' ports, and the HTTP port if `http` is set in it.
@@ -73,6 +76,93 @@ pub struct Config {
     pub limits: Limits,
     /// The collector of payment traces. Without it, no traces are sent.
     pub traces: Option<TraceSettings>,
+}
+
+/// The Primary, by its `kind`: `"ethereum"`, which need not be given, or `"ledger"`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "PrimaryFields")]
+pub enum PrimarySection {
+    /// A contract on Ethereum.
+    Ethereum(PrimaryConfig),
+    /// A committee on a ledger.
+    Ledger(LedgerConfig),
+}
+
+impl From<PrimaryConfig> for PrimarySection {
+    fn from(config: PrimaryConfig) -> Self {
+        Self::Ethereum(config)
+    }
+}
+
+/// The fields of `[primary]`, of either kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrimaryFields {
+    #[serde(default)]
+    kind: PrimaryKind,
+    rpc_urls: Option<Vec<Url>>,
+    chain_id: Option<u64>,
+    contract: Option<PrimaryAddress>,
+    finality: Option<Finality>,
+    request_timeout_ms: Option<u64>,
+    file: Option<PathBuf>,
+    committee: Option<CommitteeNumber>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PrimaryKind {
+    #[default]
+    Ethereum,
+    Ledger,
+}
+
+/// Why `[primary]` describes no Primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum PrimaryFieldError {
+    #[error("missing field `{0}`")]
+    Missing(&'static str),
+    #[error("`{0}` is for the other kind of Primary")]
+    OtherKind(&'static str),
+}
+
+impl TryFrom<PrimaryFields> for PrimarySection {
+    type Error = PrimaryFieldError;
+
+    fn try_from(fields: PrimaryFields) -> Result<Self, PrimaryFieldError> {
+        use PrimaryFieldError::{Missing, OtherKind};
+        let PrimaryFields { kind, rpc_urls, chain_id, contract, finality, request_timeout_ms, file, committee } =
+            fields;
+        let of_ledger = [("file", file.is_some()), ("committee", committee.is_some())];
+        let of_ethereum = [
+            ("rpc_urls", rpc_urls.is_some()),
+            ("chain_id", chain_id.is_some()),
+            ("contract", contract.is_some()),
+            ("finality", finality.is_some()),
+            ("request_timeout_ms", request_timeout_ms.is_some()),
+        ];
+        let others = match kind {
+            PrimaryKind::Ethereum => &of_ledger[..],
+            PrimaryKind::Ledger => &of_ethereum[..],
+        };
+        if let Some((field, _)) = others.iter().find(|(_, is_given)| *is_given) {
+            return Err(OtherKind(field));
+        }
+        Ok(match kind {
+            PrimaryKind::Ethereum => {
+                let rpc_urls = rpc_urls.ok_or(Missing("rpc_urls"))?;
+                let chain_id = chain_id.ok_or(Missing("chain_id"))?;
+                let mut config = PrimaryConfig::new(rpc_urls, chain_id, contract.ok_or(Missing("contract"))?);
+                config.finality = finality.unwrap_or_default();
+                config.request_timeout_ms = request_timeout_ms.unwrap_or(config.request_timeout_ms);
+                Self::Ethereum(config)
+            }
+            PrimaryKind::Ledger => Self::Ledger(LedgerConfig {
+                file: file.ok_or(Missing("file"))?,
+                committee: committee.ok_or(Missing("committee"))?,
+            }),
+        })
+    }
 }
 
 /// The archive of certified checkpoints.
@@ -225,8 +315,13 @@ pub enum ConfigError {
     #[error("the configuration must have either [primary] or genesis, and not both")]
     PrimaryOrGenesis,
     /// An Ethereum node is named for a committee without a Primary.
-    #[error("the configuration has a genesis and no [primary]; remove --rpc-url or FASTPAY_NODE_RPC_URLS")]
+    #[error("the configuration has no [primary] on Ethereum; remove --rpc-url or FASTPAY_NODE_RPC_URLS")]
     NoPrimary,
+    /// Checkpoints are made from the contract's events.
+    #[error(
+        "the configuration has an [archive] and a Primary on a ledger, of which no checkpoints can be made; remove it"
+    )]
+    ArchiveOnLedger,
     /// The number of shards is too high.
     #[error("the configuration sets {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
@@ -277,10 +372,8 @@ impl Config {
         }
         config.listen = overrides.listen.unwrap_or(config.listen);
         config.http = overrides.http.unwrap_or(config.http);
-        match (&mut config.primary, overrides.rpc_urls.is_empty()) {
-            (_, true) => {}
-            (Some(primary), false) => primary.rpc_urls = overrides.rpc_urls,
-            (None, false) => return Err(ConfigError::NoPrimary),
+        if !overrides.rpc_urls.is_empty() {
+            config.ethereum_mut().ok_or(ConfigError::NoPrimary)?.rpc_urls = overrides.rpc_urls;
         }
         config.check()?;
         Ok(config)
@@ -291,6 +384,11 @@ impl Config {
         let archive = self.archive.as_mut().map(|archive| &mut archive.folder);
         let keys = self.keys.iter_mut().flat_map(|pair| [&mut pair.voting, &mut pair.redemption]);
         let files = [&mut self.genesis, &mut self.high_water_mark, &mut self.endpoints].into_iter().flatten();
+        let ledger = match &mut self.primary {
+            Some(PrimarySection::Ledger(ledger)) => Some(&mut ledger.file),
+            Some(PrimarySection::Ethereum(_)) | None => None,
+        };
+        let files = files.chain(ledger);
         for path in
             std::iter::once(&mut self.data).chain(keys).chain(files).chain(tls.into_iter().flatten()).chain(archive)
         {
@@ -315,6 +413,9 @@ impl Config {
             if self.endpoints.is_none() {
                 return Err(ConfigError::ArchiveAlone);
             }
+            if matches!(self.primary, Some(PrimarySection::Ledger(_))) {
+                return Err(ConfigError::ArchiveOnLedger);
+            }
             if let Some(url) = archive.store.as_ref().filter(|url| Store::url_of(url.as_str().as_ref()).is_none()) {
                 return Err(ConfigError::ArchiveStore(StoreError::Url(url.to_string())));
             }
@@ -335,6 +436,23 @@ impl Config {
             }
         }
         self.shard_addresses().map(|_| ())
+    }
+
+    /// The contract that is followed, if the Primary is one on Ethereum.
+    #[must_use]
+    pub fn ethereum(&self) -> Option<&PrimaryConfig> {
+        match &self.primary {
+            Some(PrimarySection::Ethereum(primary)) => Some(primary),
+            Some(PrimarySection::Ledger(_)) | None => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn ethereum_mut(&mut self) -> Option<&mut PrimaryConfig> {
+        match &mut self.primary {
+            Some(PrimarySection::Ethereum(primary)) => Some(primary),
+            Some(PrimarySection::Ledger(_)) | None => None,
+        }
     }
 
     /// The high-water mark of the data folder.
@@ -444,6 +562,39 @@ mod tests {
         assert_eq!((named.every_seconds, named.orders_max), (3_600, 10_000));
         let tls = format!("{GOOD}\n[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\nhttp = true\n");
         assert!(read(&tls, Overrides::default()).unwrap().tls.unwrap().http);
+    }
+
+    #[test]
+    fn a_primary_is_on_ethereum_or_on_a_ledger() {
+        let (without, section) = (GOOD.replace("genesis", "#"), "\n[primary]\n");
+        let ledger = format!("{without}{section}kind = \"ledger\"\nfile = \"ledger.toml\"\ncommittee = 2\n");
+        let config = read(&ledger, Overrides::default()).unwrap();
+        let Some(PrimarySection::Ledger(LedgerConfig { file, committee })) = &config.primary else { panic!() };
+        assert!(file.is_absolute() && file.ends_with("ledger.toml"), "{}", file.display());
+        assert!(*committee == CommitteeNumber(2) && config.ethereum().is_none());
+        let contract = "chain_id = 1\ncontract = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
+        for kind in ["", "kind = \"ethereum\"\n"] {
+            let ethereum = format!("{without}{section}{kind}rpc_urls = [\"http://localhost:1\"]\n{contract}");
+            let config = read(&ethereum, Overrides::default()).unwrap();
+            assert_eq!(config.ethereum().unwrap().request_timeout_ms, 10_000);
+            let named = format!("{ethereum}finality = \"safe\"\nrequest_timeout_ms = 5\n");
+            let named = read(&named, Overrides::default()).unwrap().ethereum().unwrap().clone();
+            assert_eq!((named.finality, named.request_timeout_ms), (Finality::Safe, 5));
+        }
+        let check = |text: String, expected: &str| {
+            let error = read(&text, Overrides::default()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(format!("{without}{section}{contract}"), "missing field `rpc_urls`");
+        check(format!("{without}{section}kind = \"ledger\"\ncommittee = 2\n"), "missing field `file`");
+        check(format!("{without}{section}kind = \"paper\"\n"), "expected `ethereum` or `ledger`");
+        check(format!("{ledger}chain_id = 1\n"), "`chain_id` is for the other kind of Primary");
+        check(format!("{without}{section}{contract}file = \"a\"\n"), "`file` is for the other kind of Primary");
+        let archive = format!("endpoints = \"endpoints.json\"\n{ledger}\n[archive]\nfolder = \"archive\"\n");
+        check(archive, "a Primary on a ledger, of which no checkpoints can be made");
+        let rpc_urls = vec!["http://localhost:8545".parse().unwrap()];
+        let useless = read(&ledger, Overrides { rpc_urls, ..Overrides::default() });
+        assert!(matches!(useless, Err(ConfigError::NoPrimary)), "{useless:?}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The deployment that this authority serves: a contract on the Primary, or a genesis without one; and the committees
-//! of either.
+//! The deployment that this authority serves: a contract on the Primary, a committee on a ledger, or a genesis without a
+//! Primary; and the committees of each.
 //!
-//! The data folder keeps the committees of a contract, so that a node can start, vote and confirm while its Ethereum
-//! node is away.
+//! The data folder keeps the committees, so that a node can start, vote and confirm while its Ethereum node is away. Those
+//! of a ledger are known from the groups that were followed, so it is never ahead of them.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use std::time::Duration;
 use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, Epoch, EpochsError, Genesis};
 use fastpay_ethereum::{DepositsError, EpochReader, Primary, PrimaryConfig, PrimaryError};
 
-use crate::authority::config::Config;
+use crate::authority::config::{Config, PrimarySection};
+use crate::authority::funding::{LedgerDeployment, LedgerError};
 use crate::authority::known_committees;
 use crate::authority::storage::FolderIdentity;
 
@@ -28,6 +29,13 @@ pub enum Deployment {
         committees: Committees,
         /// Whether the data folder may not have followed the contract to the newest committee's installation.
         is_ahead: bool,
+    },
+    /// On a ledger.
+    OnLedger {
+        /// The committee's place on it.
+        ledger: Box<LedgerDeployment>,
+        /// Its committees, up to the newest whose installation was followed.
+        committees: Committees,
     },
     /// Without a Primary.
     StandAlone(Genesis),
@@ -53,6 +61,9 @@ pub enum DeploymentError {
     /// The contract cannot be read and its committees were never read before, or its answer is impossible.
     #[error("the committee cannot be read from the contract: {0}")]
     Epochs(#[from] DepositsError),
+    /// The ledger's file cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
 }
 
 /// Who reads a deployment.
@@ -91,8 +102,16 @@ pub async fn load(reader: impl Into<Reader<'_>>) -> Result<Deployment, Deploymen
             Ok(Deployment::StandAlone(genesis))
         }
         Reader::Authority(config) => {
-            let primary = config.primary.clone().expect("a configuration has a Primary or a genesis");
-            read(primary, known_committees::read(&config.data)).await
+            let known = known_committees::read(&config.data);
+            match config.primary.clone().expect("a configuration has a Primary or a genesis") {
+                PrimarySection::Ethereum(primary) => read(primary, known).await,
+                PrimarySection::Ledger(ledger) => {
+                    let ledger = Box::new(LedgerDeployment::read(&ledger)?);
+                    let first = Committees::new(ledger.ledger().first().clone());
+                    let committees = known.unwrap_or(first.expect("a ledger's committee begins in epoch 0"));
+                    Ok(Deployment::OnLedger { ledger, committees })
+                }
+            }
         }
     }
 }
@@ -124,6 +143,7 @@ impl Deployment {
     pub fn domain(&self) -> Domain {
         match self {
             Self::OnPrimary { config, .. } => Domain::new(config.chain_id, config.contract),
+            Self::OnLedger { ledger, .. } => ledger.ledger().domain(),
             Self::StandAlone(genesis) => genesis.domain(),
         }
     }
@@ -132,7 +152,7 @@ impl Deployment {
     #[must_use]
     pub fn genesis(&self) -> Option<&Genesis> {
         match self {
-            Self::OnPrimary { .. } => None,
+            Self::OnPrimary { .. } | Self::OnLedger { .. } => None,
             Self::StandAlone(genesis) => Some(genesis),
         }
     }
@@ -150,7 +170,7 @@ impl Deployment {
     /// If a genesis lists no committee.
     pub fn committees(&self) -> Result<Committees, EpochsError> {
         match self {
-            Self::OnPrimary { committees, .. } => Ok(committees.clone()),
+            Self::OnPrimary { committees, .. } | Self::OnLedger { committees, .. } => Ok(committees.clone()),
             Self::StandAlone(genesis) => Committees::new(genesis.committee()?),
         }
     }

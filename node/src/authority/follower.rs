@@ -1,29 +1,28 @@
-//! Follows the Primary [FP §4.3]: finalized blocks in, synchronization orders and new committees out.
+//! Follows the Primary [FP §4.3]: finalized blocks or certified groups in, synchronization orders and new committees out.
 //!
 //! ```text
-//!  DepositReader ─► batch of whole blocks ─► all shards have its events on disk (`deposit_sink`)
-//!  ─► cursor on disk ─► next batch
+//!  FundingSource ─► batch of whole blocks or groups ─► all shards have its events on disk (`deposit_sink`)
+//!  ─► committees that it installs on disk ─► cursor on disk ─► next batch
 //! ```
 //! The follower reads the committees before a batch that closes an epoch, and after any other batch. So deposits are
 //! credited also while no Ethereum node can say who is in the committee.
 //!
 //! The cursor on disk only saves reading the chain again. After an impossible answer of the Ethereum nodes, the
-//! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. Payments go on.
+//! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. It stops at once where a quorum
+//! of a ledger's cluster certified what is impossible, or forked. Payments go on.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{Committees, Epoch, EpochEnd, TransactionIndex};
-use fastpay_ethereum::{
-    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT,
-};
+use fastpay_core::{Epoch, TransactionIndex};
+use fastpay_ethereum::Cursor;
 use fastpay_program::{files, until_stopped};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::authority::deposit_sink::{DepositSink, ShardEvent, ShardsEnded};
+use crate::authority::deposit_sink::{DepositSink, ShardsEnded};
+use crate::authority::funding::{Batch, FundingSource};
 use crate::authority::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::authority::metrics::FollowerMetrics;
 use crate::authority::rotation::{Rotation, RotationError};
@@ -69,6 +68,9 @@ struct StoredCursor {
     /// The time of the cursor's block. Earlier releases did not write it.
     #[serde(default)]
     time: Option<ChainTime>,
+    /// The epoch whose committee was stored before the cursor, on a ledger: its groups tell each committee once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    epoch: Option<Epoch>,
 }
 
 /// The file in which an authority with this data folder stores its cursor.
@@ -81,23 +83,14 @@ fn read_cursor_file(file: &Path) -> Option<StoredCursor> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// Follows one contract until it is stopped, or until its Ethereum nodes have given impossible answers for minutes.
+/// Follows one Primary until it is stopped, or until what it reads has been impossible for minutes, or certainly is.
 pub struct Follower {
-    primary: Primary,
-    reader: DepositReader,
-    epochs: EpochReader,
+    source: FundingSource,
     rotation: Arc<Rotation>,
-    /// The contract's unlock window in seconds, once read. It never changes.
-    unlock_window: Option<u64>,
+    /// The time at the cursor.
+    time: ChainTime,
     /// The chain time that was last sent to the shards.
     told: ChainTime,
-    /// The final block up to which the committees are known.
-    committees_known_at: Option<u64>,
-    /// The final block at which the committee's last sign of life was last read.
-    life_known_at: Option<u64>,
-    /// Until when certificates of epochs count, by the installations that were read since the committees were. The contract
-    /// itself knows the last one alone. A restart on the way forgets them: such certificates then need votes (R9).
-    ends: BTreeMap<Epoch, EpochEnd>,
     sink: DepositSink,
     cursor_file: PathBuf,
     metrics: Arc<FollowerMetrics>,
@@ -108,31 +101,15 @@ impl Follower {
     /// A follower that keeps its cursor in `cursor_file`.
     #[must_use]
     pub fn new(
-        primary: Primary,
+        source: impl Into<FundingSource>,
         sink: DepositSink,
         rotation: Arc<Rotation>,
         cursor_file: PathBuf,
         metrics: Arc<FollowerMetrics>,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        let epochs = EpochReader::new(primary.clone());
-        let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
-        let (unlock_window, told, committees_known_at, life_known_at) = (None, ChainTime::default(), None, None);
-        Self {
-            primary,
-            reader,
-            epochs,
-            rotation,
-            unlock_window,
-            told,
-            committees_known_at,
-            life_known_at,
-            ends: BTreeMap::new(),
-            sink,
-            cursor_file,
-            metrics,
-            progress,
-        }
+        let (source, time, told) = (source.into(), ChainTime::default(), ChainTime::default());
+        Self { source, rotation, time, told, sink, cursor_file, metrics, progress }
     }
 
     /// Runs until `stop` turns true, or the follower stops with an alarm.
@@ -142,7 +119,9 @@ impl Follower {
 
     async fn follow(&mut self) {
         let Ok(applied) = self.sink.synchronized().await else { return };
-        let mut cursor = self.stored_cursor(applied);
+        let stored = self.stored(applied);
+        self.time = stored.and_then(|stored| stored.time).unwrap_or_default();
+        let mut cursor = stored.map(|stored| stored.cursor);
         let (mut wait, mut inconsistent) = (POLL_INTERVAL, InconsistentReads::default());
         loop {
             match self.step(&mut cursor, applied).await {
@@ -153,7 +132,9 @@ impl Follower {
                     }
                     if !again_at_once {
                         self.look_for_life().await;
-                        tokio::time::sleep(POLL_INTERVAL).await;
+                        if !self.source.waits() {
+                            tokio::time::sleep(POLL_INTERVAL).await;
+                        }
                     }
                 }
                 Ok(None) => {
@@ -215,127 +196,78 @@ impl Follower {
         let at = match *cursor {
             Some(cursor) => cursor,
             None => {
-                let start = self.reader.start().await?;
-                tracing::info!(block = start.block_number, %applied, "following from the contract's first block");
+                let start = self.source.start().await?;
+                tracing::info!(block = start.block_number, %applied, "following the Primary from its first event");
                 start
             }
         };
-        let unlock_window = self.unlock_window().await?;
-        let batch = self.reader.next(&at).await?;
-        self.note_ends(&batch.events, unlock_window);
-        let more = batch.cursor.block_number < batch.final_block;
-        let are_due = !more && self.committees_known_at != Some(batch.final_block);
+        let batch = self.source.next(&at, self.time).await?;
+        let are_due = self.source.are_committees_due(&batch);
         // Before the shards close an epoch: if the next committee cannot be read, this authority votes on in the last one.
-        let closes = batch.events.iter().any(|event| matches!(event, OrderEvent::CommitteeInstalled(_)));
-        let read = match are_due && closes {
-            true => Some(self.rotation.read(&self.epochs, batch.cursor.block_number).await?),
+        let read = match are_due && batch.closes_an_epoch() {
+            true => Some(self.source.committees(&self.rotation, &batch).await?),
             false => None,
         };
-        let time = ChainTime { block_time: batch.time, unlock_window };
-        if self.apply(at.last_index, &batch, time).await.is_err() {
+        if self.apply(at.last_index, &batch).await.is_err() {
             return Ok(None);
         }
+        let is_taken_up = read.is_some();
+        if let Some(committees) = read {
+            self.rotation.follow(committees)?;
+        }
         if batch.cursor != at {
-            self.store_cursor(&batch.cursor, time);
+            self.store_cursor(&batch.cursor, batch.time);
             let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             self.metrics.block.set(gauge(batch.cursor.block_number));
             self.metrics.deposits.set(gauge(batch.cursor.last_index.0));
         }
-        self.metrics.polled(batch.final_block);
-        *cursor = Some(batch.cursor);
+        self.metrics.polled(batch.newest);
+        (*cursor, self.time) = (Some(batch.cursor), batch.time);
         if are_due {
-            let mut committees = match read {
-                Some(committees) => committees,
-                None => self.rotation.read(&self.epochs, batch.cursor.block_number).await?,
-            };
-            self.tell_ends(&mut committees);
-            self.rotation.follow(committees)?;
-            self.ends.clear();
-            self.committees_known_at = Some(batch.final_block);
+            if !is_taken_up {
+                let committees = self.source.committees(&self.rotation, &batch).await?;
+                self.rotation.follow(committees)?;
+            }
+            self.source.note_committees(&batch);
         }
-        if !more {
-            self.rotation.note_view(batch.time)?;
+        if !batch.has_more {
+            self.rotation.note_view(batch.time.block_time)?;
             self.progress.send_if_modified(|progress| {
                 let changed = *progress != Progress::AtHead;
                 *progress = Progress::AtHead;
                 changed
             });
         }
-        Ok(Some(more))
+        Ok(Some(batch.has_more))
     }
 
-    /// Reads the committee's last sign of life, for an alert only. After an error, asks at the next final block.
+    /// Reads the committee's last sign of life, for an alert only.
     async fn look_for_life(&mut self) {
-        if self.life_known_at == self.committees_known_at {
-            return;
-        }
-        self.life_known_at = self.committees_known_at;
-        match self.primary.last_sign_of_life().await {
-            Ok(time) => drop(self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX))),
-            Err(error) => tracing::warn!(%error, "the committee's last sign of life is unknown"),
+        if let Some(time) = self.source.sign_of_life().await {
+            self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX));
         }
     }
 
-    /// Notes until when certificates of the epochs count that these events end. An installation that says that keys were
-    /// out ends their epochs at once.
-    fn note_ends(&mut self, events: &[OrderEvent], unlock_window: u64) {
-        for event in events {
-            let OrderEvent::CommitteeInstalled(installed) = event else { continue };
-            let Some(ended) = installed.epoch.checked_sub(1) else { continue };
-            let until = installed.previousEpochEnds.saturating_to();
-            self.ends.insert(Epoch(ended), EpochEnd::new(until, unlock_window));
-            let since = Epoch(installed.compromisedSince);
-            let compromised = self.ends.iter_mut().filter(|(epoch, _)| **epoch >= since && epoch.0 < installed.epoch);
-            compromised.for_each(|(_, end)| *end = EpochEnd::default());
-        }
-    }
-
-    /// Adds to committees the ends that the contract has forgotten: those of epochs before the last one.
-    fn tell_ends(&self, committees: &mut Committees) {
-        for (epoch, end) in self.ends.range(..committees.current().epoch()) {
-            if committees.known_end(*epoch).is_none() {
-                committees.note_end(*epoch, *end);
-            }
-        }
-    }
-
-    async fn unlock_window(&mut self) -> Result<u64, DepositsError> {
-        match self.unlock_window {
-            Some(window) => Ok(window),
-            None => Ok(*self.unlock_window.insert(self.reader.unlock_window().await?)),
-        }
-    }
-
-    /// Has the shards apply the events, and only then sends them the block's time.
-    async fn apply(
-        &mut self,
-        after: TransactionIndex,
-        batch: &DepositBatch,
-        time: ChainTime,
-    ) -> Result<(), ShardsEnded> {
-        // The window of a request begins when this authority reads it, not when it was made. What was executed before
-        // that, on a recent enough view, reaches the others in time.
-        let voidable_at = batch.final_time.saturating_add(time.unlock_window);
-        let domain = self.primary.domain();
-        let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &domain, voidable_at));
-        let events: Vec<_> = events.collect();
-        self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
-        if time != self.told {
-            self.sink.tell_time(time).await?;
-            self.told = time;
+    /// Has the shards apply the events, and only then sends them the time.
+    async fn apply(&mut self, after: TransactionIndex, batch: &Batch) -> Result<(), ShardsEnded> {
+        self.sink.try_apply(after, &batch.events, batch.cursor.last_index).await?;
+        if batch.time != self.told {
+            self.sink.tell_time(batch.time).await?;
+            self.told = batch.time;
         }
         Ok(())
     }
 
-    /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard. Without it, the chain is
-    /// read from the start, which only takes time.
-    fn stored_cursor(&self, applied: TransactionIndex) -> Option<Cursor> {
-        let stored = read_cursor_file(&self.cursor_file)?;
-        Some(stored.cursor).filter(|cursor| cursor.last_index <= applied)
+    /// The cursor of an earlier run, unless it is missing, unreadable, ahead of a shard, or ahead of the committees that are
+    /// stored. Without it, the chain is read from the start, which only takes time.
+    fn stored(&self, applied: TransactionIndex) -> Option<StoredCursor> {
+        let (stored, known) = (read_cursor_file(&self.cursor_file)?, self.source.epoch_known(&self.rotation));
+        Some(stored).filter(|stored| stored.cursor.last_index <= applied && stored.epoch.max(known) == known)
     }
 
     fn store_cursor(&self, cursor: &Cursor, time: ChainTime) {
-        let stored = StoredCursor { cursor: *cursor, time: Some(time) };
+        let epoch = self.source.epoch_known(&self.rotation);
+        let stored = StoredCursor { cursor: *cursor, time: Some(time), epoch };
         let written = serde_json::to_vec(&stored).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|bytes| files::replace(&self.cursor_file, &bytes)) {
             // This only costs time at the next start.
@@ -388,7 +320,18 @@ mod tests {
         let sink = sink(None);
         let metrics = crate::authority::metrics::Metrics::new(1).follower;
         let (progress, _) = watch::channel(Progress::CatchingUp);
-        Follower::new(Primary::connect_lazily(config).unwrap(), sink, rotation(), cursor_file, metrics, progress)
+        Follower::new(
+            fastpay_ethereum::Primary::connect_lazily(config).unwrap(),
+            sink,
+            rotation(),
+            cursor_file,
+            metrics,
+            progress,
+        )
+    }
+
+    fn stored(follower: &Follower, applied: TransactionIndex) -> Option<Cursor> {
+        follower.stored(applied).map(|stored| stored.cursor)
     }
 
     #[tokio::test]
@@ -397,19 +340,19 @@ mod tests {
         let file = folder.path().join("follower.json");
         let follower = follower(file.clone());
         let cursor = Cursor { block_number: 9, block_hash: Default::default(), last_index: TransactionIndex(5) };
-        assert_eq!(follower.stored_cursor(TransactionIndex(7)), None, "there is none");
+        assert_eq!(stored(&follower, TransactionIndex(7)), None, "there is none");
         follower.store_cursor(&cursor, ChainTime::default());
-        assert_eq!(follower.stored_cursor(TransactionIndex(7)), Some(cursor), "older than the shards");
-        assert_eq!(follower.stored_cursor(TransactionIndex(5)), Some(cursor));
+        assert_eq!(stored(&follower, TransactionIndex(7)), Some(cursor), "older than the shards");
+        assert_eq!(stored(&follower, TransactionIndex(5)), Some(cursor));
         // The shards lost their journals, or the file is foreign: the deposits between are read again.
-        assert_eq!(follower.stored_cursor(TransactionIndex(4)), None, "ahead of a shard");
+        assert_eq!(stored(&follower, TransactionIndex(4)), None, "ahead of a shard");
         for garbage in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"block_number\": -1}", b"[1, 2, 3]"] {
             std::fs::write(&file, garbage).unwrap();
-            assert_eq!(follower.stored_cursor(TransactionIndex(u64::MAX)), None);
+            assert_eq!(stored(&follower, TransactionIndex(u64::MAX)), None);
         }
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
-        assert_eq!(follower.stored_cursor(TransactionIndex(7)), None);
+        assert_eq!(stored(&follower, TransactionIndex(7)), None);
         // If the cursor cannot be stored, only the next start takes longer.
         follower.store_cursor(&cursor, ChainTime::default());
     }
@@ -746,7 +689,7 @@ mod tests {
         let end = |epoch| status.committees().known_end(Epoch(epoch));
         assert_eq!(end(0).map(|end| end.kept_until), Some(ends[0]));
         assert!(ends[0] > ends[2], "keys were out, and their epochs end at once: {ends:?}");
-        assert_eq!([end(1), end(2)], [Some(EpochEnd::default()); 2]);
+        assert_eq!([end(1), end(2)], [Some(fastpay_core::EpochEnd::default()); 2]);
         stop.send_replace(true);
     }
 

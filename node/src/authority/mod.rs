@@ -1,7 +1,7 @@
 //! One authority as a process: opens its data folder, starts the parts, and stops them in order.
 //!
 //! ```text
-//!  deployment (contract or genesis) ─► data folder (locked) ─► shards recovered ─► is it all that was said?
+//!  deployment (contract, ledger or genesis) ─► data folder (locked) ─► shards recovered ─► is it all that was said?
 //!     ─► shard threads ─► ports opened ─► follower or genesis ─► serving … ─► stop: ports, follower, shards
 //! ```
 //! If any part ends by itself, the process ends: an authority that limps is worse than one that is away.
@@ -13,6 +13,7 @@ pub mod deployment;
 pub mod deposit_sink;
 mod error;
 pub mod follower;
+pub mod funding;
 pub mod handover;
 pub mod http;
 pub mod inconsistency;
@@ -59,9 +60,10 @@ use self::announcements::Announcements;
 use self::certification::member::Member;
 use self::certification::{Archive, ArchivedReads, Lag, Store, Uploads};
 use self::config::Config;
-use self::deployment::{Deployment, folder_identity};
+use self::deployment::{Deployment, DeploymentError, folder_identity};
 use self::deposit_sink::DepositSink;
 use self::follower::{Follower, Progress, read_chain_time};
+use self::funding::{FundingSource, LedgerSource};
 use self::handover::{Closings, Handover, HandoverTimes, JoinContext};
 use self::http::{HttpContext, HttpLimits};
 use self::index::{Index, Indexer};
@@ -544,7 +546,7 @@ async fn serve(
     }
     let primary = match &deployment {
         Deployment::OnPrimary { config, .. } => Some(Primary::connect_lazily(config.clone())?),
-        Deployment::StandAlone(_) => None,
+        Deployment::OnLedger { .. } | Deployment::StandAlone(_) => None,
     };
     let payouts = primary.clone().map(|primary| {
         let file = parts.beside_journals.join(PAYOUTS_FILE);
@@ -554,11 +556,11 @@ async fn serve(
     let announcements = primary.clone().map(|primary| Announcements::new(primary, parts.metrics.clone()));
     let sink = DepositSink::new(parts.domain, parts.layout, &shards);
     let (own_shards, handed_over) = (shards.clone(), shards.clone());
-    let with_primary = primary.is_some();
+    let with_primary = deployment.genesis().is_none();
     let listener = listen(config.http).await?;
     let context = HttpContext {
         domain: parts.domain,
-        with_primary: deployment.genesis().is_none(),
+        with_primary,
         voter_status: parts.voter_status.clone(),
         shards,
         index: parts.index.clone(),
@@ -580,11 +582,15 @@ async fn serve(
 
     let joining = Arc::downgrade(&rotation);
     let mut followers = JoinSet::new();
+    let source = match &deployment {
+        Deployment::OnLedger { ledger, .. } => Some(LedgerSource::new(ledger).map_err(DeploymentError::from)?.into()),
+        Deployment::OnPrimary { .. } | Deployment::StandAlone(_) => primary.map(FundingSource::from),
+    };
     if let Deployment::StandAlone(genesis) = deployment {
         followers.spawn(apply_genesis(genesis, sink, progress));
-    } else if let Some(primary) = primary {
+    } else if let Some(source) = source {
         let cursor_file = crate::authority::follower::cursor_file(&config.data);
-        let follower = Follower::new(primary, sink, rotation, cursor_file, parts.metrics.follower.clone(), progress);
+        let follower = Follower::new(source, sink, rotation, cursor_file, parts.metrics.follower.clone(), progress);
         followers.spawn(follower.run(ended.clone()));
     }
     if let Some(payouts) = payouts {

@@ -20,6 +20,7 @@ use fastpay_core::{AuthorityName, Committees, Epoch, Recovery};
 use fastpay_ethereum::{DepositsError, EpochReader};
 use tokio::sync::watch;
 
+use crate::authority::funding::LedgerError;
 use crate::authority::known_committees;
 use crate::authority::metrics::now_seconds;
 use crate::authority::rollback::{self, DetectionError, Memory};
@@ -35,6 +36,9 @@ pub enum RotationError {
     /// The Primary cannot be read, or its answer is impossible.
     #[error(transparent)]
     Primary(#[from] DepositsError),
+    /// The ledger cannot be read, or a quorum of it certified what is impossible.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The new committee lists this authority with a key that it does not have.
     #[error("cannot adopt the next committee: {0}")]
     VoterStatus(#[from] VoterStatusError),
@@ -55,6 +59,7 @@ impl RotationError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Primary(error) => error.is_retryable(),
+            Self::Ledger(error) => error.is_retryable(),
             Self::Storage(_) | Self::Mark(_) | Self::Remember(_) => true,
             Self::VoterStatus(_) => false,
         }
@@ -95,12 +100,18 @@ impl Rotation {
         self.voter_status.subscribe()
     }
 
+    /// The committees that are taken up.
+    #[must_use]
+    pub fn committees(&self) -> Committees {
+        self.voter_status.borrow().committees().clone()
+    }
+
     /// Reads the committees in a final block.
     ///
     /// # Errors
     /// See [`RotationError`].
     pub async fn read(&self, reader: &EpochReader, block: u64) -> Result<Committees, RotationError> {
-        let known = self.voter_status.borrow().committees().clone();
+        let known = self.committees();
         Ok(reader.read_with_recovery_in(block, Some(&known)).await?)
     }
 

@@ -125,7 +125,7 @@ pub async fn check(
         (keys, format!("of authority {}", names.join(" and ")))
     });
     let keys = findings.take("keys", keys);
-    if config.primary.is_some() {
+    if config.ethereum().is_some() {
         let seconds = DEPLOYMENT_PATIENCE.as_secs();
         told(format!("asking the Ethereum nodes for the contract's committees, at most {seconds} s …"));
     }

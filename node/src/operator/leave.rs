@@ -89,7 +89,7 @@ pub enum LeaveError {
     #[error(transparent)]
     Endpoints(#[from] NetworkError),
     /// There is no contract that could change the committee.
-    #[error("the configuration has no [primary]: the committee never changes, and nobody leaves")]
+    #[error("the configuration has no [primary] on Ethereum: the committee never changes, and nobody leaves")]
     NoPrimary,
     /// Nobody can be asked.
     #[error("configure `endpoints`, the file that lists the other authorities: they are asked what they have executed")]
@@ -160,7 +160,7 @@ async fn watch(
     is_enough: fn(&LeaveReport) -> bool,
     tell: &mut dyn FnMut(String),
 ) -> Result<LeaveReport, LeaveError> {
-    let primary = config.primary.as_ref().ok_or(LeaveError::NoPrimary)?;
+    let primary = config.ethereum().ok_or(LeaveError::NoPrimary)?;
     let endpoints = Endpoints::read(config.endpoints.as_ref().ok_or(LeaveError::NoEndpoints)?);
     let endpoints = endpoints.map_err(NetworkError::from)?;
     let domain = Domain::new(primary.chain_id, primary.contract);

@@ -10,26 +10,49 @@ use std::path::{Path, PathBuf};
 use fastpay_client::AuthorityEndpoints;
 use fastpay_core::{AuthorityName, Domain, Genesis, PrimaryAddress};
 use fastpay_ethereum::Finality;
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_program::files;
 use serde::Serialize;
 
 use crate::authority::config::{Config, ConfigError, Overrides};
 use crate::authority::deployment::folder_identity;
+use crate::authority::funding::{LedgerConfig, LedgerDeployment, LedgerError};
 use crate::authority::keys::{self, KeyFiles};
 use crate::authority::rollback::{self, DetectionError, HighWaterMark};
 use crate::authority::storage::{DataFolder, StorageError};
 
 /// The configuration's `[primary]`.
 #[derive(Clone, Debug, Serialize)]
-pub struct PrimarySection {
-    /// Ethereum nodes.
-    pub rpc_urls: Vec<url::Url>,
-    /// The chain.
-    pub chain_id: u64,
-    /// The contract.
-    pub contract: PrimaryAddress,
-    /// The rule by which a block counts as final.
-    pub finality: Finality,
+#[serde(untagged)]
+pub enum PrimarySection {
+    /// A contract.
+    Ethereum {
+        /// Ethereum nodes.
+        rpc_urls: Vec<url::Url>,
+        /// The chain.
+        chain_id: u64,
+        /// The contract.
+        contract: PrimaryAddress,
+        /// The rule by which a block counts as final.
+        finality: Finality,
+    },
+    /// A committee on a ledger.
+    Ledger {
+        /// Says so.
+        kind: LedgerKind,
+        /// The ledger's file.
+        file: PathBuf,
+        /// The committee's number in it.
+        committee: CommitteeNumber,
+    },
+}
+
+/// The `kind` of a ledger.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub enum LedgerKind {
+    /// It has one value.
+    #[serde(rename = "ledger")]
+    Ledger,
 }
 
 /// The authority to set up.
@@ -77,6 +100,9 @@ pub enum SetupError {
         /// The defect.
         reason: String,
     },
+    /// The ledger's file cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The resulting configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -124,7 +150,8 @@ struct ConfigFile<'a> {
     primary: Option<&'a PrimarySection>,
 }
 
-/// Writes the configuration and creates the data folder. Returns how clients reach the authority.
+/// Writes the configuration and creates the data folder. Returns how clients reach the authority. Must be called within a
+/// tokio runtime.
 ///
 /// # Errors
 /// See [`SetupError`].
@@ -134,6 +161,7 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
         keys: KeyFiles { voting: absolute(&request.keys.voting)?, redemption: absolute(&request.keys.redemption)? },
         endpoints: request.endpoints.as_deref().map(absolute).transpose()?,
         genesis: request.genesis.as_deref().map(absolute).transpose()?,
+        primary: request.primary.map(in_place).transpose()?,
         ..request
     };
     let domain = domain(&request)?;
@@ -168,9 +196,24 @@ fn absolute(path: &Path) -> Result<PathBuf, SetupError> {
     std::path::absolute(path).map_err(|error| SetupError::Io { path: path.into(), error })
 }
 
+/// The section with the absolute path of the ledger's file.
+fn in_place(primary: PrimarySection) -> Result<PrimarySection, SetupError> {
+    Ok(match primary {
+        PrimarySection::Ledger { kind, file, committee } => {
+            PrimarySection::Ledger { kind, file: absolute(&file)?, committee }
+        }
+        contract @ PrimarySection::Ethereum { .. } => contract,
+    })
+}
+
 fn domain(request: &Request) -> Result<Domain, SetupError> {
-    if let Some(primary) = &request.primary {
-        return Ok(Domain::new(primary.chain_id, primary.contract));
+    match &request.primary {
+        Some(PrimarySection::Ethereum { chain_id, contract, .. }) => return Ok(Domain::new(*chain_id, *contract)),
+        Some(PrimarySection::Ledger { file, committee, .. }) => {
+            let ledger = LedgerConfig { file: file.clone(), committee: *committee };
+            return Ok(LedgerDeployment::read(&ledger)?.ledger().domain());
+        }
+        None => {}
     }
     let path = request.genesis.clone().ok_or(ConfigError::PrimaryOrGenesis)?;
     let text = std::fs::read_to_string(&path).map_err(|error| SetupError::Io { path: path.clone(), error })?;

@@ -41,7 +41,7 @@ async fn check(lie: impl FnMut(&mut Vec<Value>) + Send + 'static, reason: &str) 
             .unwrap(),
     );
     HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
-    let config = Config { data, genesis: None, primary: Some(primary), ..scene.config() };
+    let config = Config { data, genesis: None, primary: Some(primary.into()), ..scene.config() };
     let funder = anvil.sender(contract, anvil.rich_key(1), Finality::Confirmations(0)).await;
     let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
 

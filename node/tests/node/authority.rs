@@ -147,7 +147,7 @@ pub struct Running {
 }
 
 impl Running {
-    fn begin(config: Config, keys: Vec<AuthorityKeys>) -> Self {
+    pub fn begin(config: Config, keys: Vec<AuthorityKeys>) -> Self {
         let endpoints = AuthorityEndpoints {
             name: keys[0].public().name,
             shards: config.shard_addresses().unwrap().iter().map(|address| format!("http://{address}")).collect(),
@@ -359,7 +359,7 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     // It has been at work before.
     HighWaterMark::of(&data, default_high_water_mark(&data)).unwrap().judge(&folder, &[], None).unwrap();
     drop(folder);
-    let config = Config { data: data.clone(), genesis: None, primary: Some(primary), ..scene.config() };
+    let config = Config { data: data.clone(), genesis: None, primary: Some(primary.into()), ..scene.config() };
 
     let unknown = refused(config.clone(), scene.keys()).await;
     assert!(matches!(unknown, AuthorityError::Deployment(DeploymentError::Epochs(_))), "{unknown}");

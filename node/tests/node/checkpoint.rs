@@ -107,7 +107,7 @@ impl Scene {
         };
         let base = match primary {
             None => place.config(),
-            Some(primary) => Config { genesis: None, primary: Some(primary), ..place.config() },
+            Some(primary) => Config { genesis: None, primary: Some(primary.into()), ..place.config() },
         };
         let mut scene = Self { place, committee, members: Vec::new() };
         for (index, shards) in shards.iter().copied().enumerate() {
@@ -397,7 +397,7 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     let honest = member.config.clone();
 
     let liar = LyingNode::start(&chain.anvil.url());
-    member.config.primary.as_mut().unwrap().rpc_urls.push(liar.url());
+    member.config.ethereum_mut().unwrap().rpc_urls.push(liar.url());
     liar.lie_about_logs(Vec::clear);
     let error = member.propose().await.unwrap_err();
     assert!(matches!(error, CheckpointError::Chain(DepositsError::Alarm(_))), "{error}");
@@ -428,7 +428,7 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     chain.deposit(owner.id(), 100).await;
     chain.followed(&scene.members, 2).await;
     let member = &mut scene.members[0];
-    member.config.primary.as_mut().unwrap().finality = Finality::Confirmations(1);
+    member.config.ethereum_mut().unwrap().finality = Finality::Confirmations(1);
     let error = member.propose().await.unwrap_err();
     let (from, to) = (TransactionIndex(1), TransactionIndex(2));
     assert!(

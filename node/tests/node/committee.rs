@@ -61,7 +61,7 @@ impl Scene {
         let now = TestCommittee::with(size, Domain::new(CHAIN_ID, contract), Epoch(0));
         let mut primary = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
         primary.finality = Finality::Confirmations(0);
-        let config = Config { genesis: None, primary: Some(primary), ..authority.config() };
+        let config = Config { genesis: None, primary: Some(primary.into()), ..authority.config() };
         let (next, deadline) = (now.rotated(), anvil.time_s().await + DAY);
         Self { authority, anvil, node, config, now, next, deadline }
     }
@@ -243,7 +243,7 @@ async fn without_good_proofs_nothing_is_signed() {
     assert!(matches!(vote(&proofs[..3]).await, CommitteeError::MissingProof(name) if name == last));
     // One for another contract, and one of another pair.
     let mut elsewhere = scene.config.clone();
-    elsewhere.primary.as_mut().unwrap().contract = OTHER;
+    elsewhere.ethereum_mut().unwrap().contract = OTHER;
     let proof = serde_json::to_value(prove(&elsewhere, &scene.next.keys[3]).unwrap()).unwrap();
     let foreign = scene.write("foreign.json", &proof.to_string());
     let error = vote(&[&proofs[..3], &[foreign]].concat()).await;
@@ -437,7 +437,7 @@ async fn a_signature_needs_all_ethereum_nodes_to_agree_and_the_contracts_own_dig
 
     let liar = LyingNode::start(&scene.anvil.url());
     let mut both = scene.config.clone();
-    both.primary.as_mut().unwrap().rpc_urls = vec![scene.node.url(), liar.url()];
+    both.ethereum_mut().unwrap().rpc_urls = vec![scene.node.url(), liar.url()];
     vote(&both).await.unwrap();
     let guardian = word(GUARDIAN);
     liar.lie(move |_, _, answer| {

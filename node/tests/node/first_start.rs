@@ -40,7 +40,7 @@ async fn a_new_folder_is_whole_before_the_first_deposit_and_suspect_after_it() {
         drop(DataFolder::create(&data, &identity).unwrap());
         HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
         let (listen, http) = free_ports(2);
-        Config { data, listen, http, genesis: None, primary: Some(primary.clone()), ..scene.config() }
+        Config { data, listen, http, genesis: None, primary: Some(primary.clone().into()), ..scene.config() }
     };
     let (early, late) = (scene.committee.keys[0].clone(), scene.committee.keys[1].clone());
     let early_config = config("early", &early);
@@ -141,7 +141,7 @@ async fn the_first_folder_of_new_keys_is_whole_and_no_second_one_or_copy_is() {
     let order = alice.sign(&Domain::new(CHAIN_ID, contract), payment(alice.id(), TestAccount::numbered(1).id(), 4, 0));
     let start = async |name: &str, keys: &Path| {
         let (listen, http) = free_ports(1);
-        let primary = setup::PrimarySection {
+        let primary = setup::PrimarySection::Ethereum {
             rpc_urls: vec![anvil.url()],
             chain_id: CHAIN_ID,
             contract,

@@ -33,6 +33,7 @@ mod http_unlock;
 mod joining;
 mod leaving;
 mod network;
+mod on_ledger;
 mod operator;
 mod payouts;
 mod peer_sync;

@@ -243,7 +243,7 @@ async fn what_the_contract_paid_is_debited_even_if_its_memo_must_be_given() {
         }
     });
     let mut config = lost.config();
-    config.primary.as_mut().unwrap().rpc_urls = vec![node.url()];
+    config.ethereum_mut().unwrap().rpc_urls = vec![node.url()];
     let error = lost.recover(&config, &empty).await.map(drop).unwrap_err();
     let is_unknown = |account, sequence| (account, sequence) == (owner(1).id(), SequenceNumber(0));
     assert!(

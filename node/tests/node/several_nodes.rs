@@ -11,7 +11,7 @@ use crate::replacing::{DAY, Files, SENDER, TERMS};
 /// A second Ethereum node, which may lie.
 fn with_liar(files: &mut Files) -> LyingNode {
     let liar = LyingNode::start(&files.scene.anvil.url());
-    files.scene.config.primary.as_mut().unwrap().rpc_urls.push(liar.url());
+    files.scene.config.ethereum_mut().unwrap().rpc_urls.push(liar.url());
     liar
 }
 
@@ -172,7 +172,7 @@ async fn what_one_node_invents_or_leaves_out_does_not_change_what_is_announced()
         report.announcements.iter().map(|there| (there.id, there.signed_by.len())).collect::<Vec<_>>()
     };
     assert_eq!(shown(&files.scene.config).await, [(id, 3)]);
-    files.scene.config.primary.as_mut().unwrap().rpc_urls.reverse();
+    files.scene.config.ethereum_mut().unwrap().rpc_urls.reverse();
     assert_eq!(shown(&files.scene.config).await, [(id, 3)]);
     // The first node lags: its newest block is before the announcement.
     liar.lie(|method, params, answer| {

@@ -12,6 +12,7 @@
 
 mod books;
 mod crawl;
+mod ledger;
 mod proof;
 mod totals;
 
@@ -30,6 +31,7 @@ use crate::wallet::Wallet;
 
 pub use books::Behind;
 use books::Books;
+use ledger::LedgerEvents;
 pub use proof::{Proof, ProofError, SignedVote};
 use totals::{Ledger, Misspent, Moved, Name, Reading, Redemptions, Spendings};
 
@@ -152,6 +154,7 @@ pub type AuditListener = dyn Fn(&AuditProgress) + Send + Sync;
 /// The source of deposits.
 enum Source {
     Primary { primary: Primary, reader: DepositReader, cursor: Cursor, spendings: Spendings },
+    Ledger(Box<LedgerEvents>),
     Genesis(Genesis),
 }
 
@@ -202,9 +205,10 @@ impl Wallet {
 impl<'a> Audit<'a> {
     async fn begin(wallet: &'a Wallet, listener: &'a AuditListener) -> Result<Self, WalletError> {
         let config = wallet.folder().config()?;
-        let source = match &config.genesis {
-            Some(path) if config.primary.is_none() => Source::Genesis(read_genesis(path)?),
-            _ => {
+        let source = match (&config.genesis, wallet.ledger().await?) {
+            (_, Some(ledger)) => Source::Ledger(Box::new(LedgerEvents::new(ledger)?)),
+            (Some(path), None) => Source::Genesis(read_genesis(path)?),
+            (None, None) => {
                 let primary = wallet.primary().await?;
                 let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
                 let cursor = reader.start().await?;
@@ -253,6 +257,7 @@ impl<'a> Audit<'a> {
             Source::Primary { primary, spendings, .. } => {
                 totals::read_primary(primary, &assets, &readings, spendings).await?
             }
+            Source::Ledger(events) => events.totals(&assets, &readings).await?,
             Source::Genesis(genesis) => (totals::read_genesis_ledger(&genesis.balances), Redemptions::new(), true),
         };
         let mut again = true;
@@ -270,7 +275,11 @@ impl<'a> Audit<'a> {
 
     /// Reads the new deposits, up to the newest final block.
     async fn read_deposits(&mut self) -> Result<(), WalletError> {
-        let Source::Primary { reader, cursor, spendings, .. } = &mut self.source else { return Ok(()) };
+        let (reader, cursor, spendings) = match &mut self.source {
+            Source::Primary { reader, cursor, spendings, .. } => (reader, cursor, spendings),
+            Source::Ledger(events) => return events.read(&mut self.books).await,
+            Source::Genesis(_) => return Ok(()),
+        };
         loop {
             let batch = reader.next(cursor).await?;
             batch.events.iter().for_each(|event| totals::take_note(spendings, event));
@@ -319,6 +328,7 @@ impl<'a> Audit<'a> {
         let nothing = Spendings::new();
         let spendings = match &self.source {
             Source::Primary { spendings, .. } => spendings,
+            Source::Ledger(events) => events.spendings(),
             Source::Genesis(_) => &nothing,
         };
         self.books.credit_back(spendings);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
 use fastpay_ethereum::{Finality, PrimaryConfig, SenderConfig};
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_program::configuration;
 use fastpay_program::files;
 use fastpay_telemetry::TraceSettings;
@@ -18,7 +19,7 @@ pub struct Config {
     pub endpoints: PathBuf,
     /// The Primary; `None` in stand-alone mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub primary: Option<PrimarySettings>,
+    pub primary: Option<PrimarySection>,
     /// The genesis file of a committee without a Primary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
@@ -27,9 +28,115 @@ pub struct Config {
     pub traces: Option<TraceSettings>,
 }
 
-/// The Primary, and the finality at which its events count.
+/// The Primary, by its `kind`: `"ethereum"`, which need not be given, or `"ledger"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "PrimaryFields", into = "PrimaryFields")]
+pub enum PrimarySection {
+    /// A contract on Ethereum.
+    Ethereum(PrimarySettings),
+    /// A committee on a ledger.
+    Ledger(LedgerSettings),
+}
+
+/// A committee on a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerSettings {
+    /// The file that describes the ledger: its genesis, and the addresses of its members.
+    pub file: PathBuf,
+    /// The number of the committee in it.
+    pub committee: CommitteeNumber,
+}
+
+impl From<PrimarySettings> for PrimarySection {
+    fn from(settings: PrimarySettings) -> Self {
+        Self::Ethereum(settings)
+    }
+}
+
+/// The fields of `[primary]`, of either kind.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PrimaryFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<PrimaryKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rpc_urls: Option<Vec<Url>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain_id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finality: Option<Finality>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    committee: Option<CommitteeNumber>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<SenderConfig>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PrimaryKind {
+    Ethereum,
+    Ledger,
+}
+
+impl TryFrom<PrimaryFields> for PrimarySection {
+    type Error = String;
+
+    fn try_from(fields: PrimaryFields) -> Result<Self, String> {
+        let PrimaryFields { kind, rpc_urls, chain_id, contract, finality, file, committee, sender } = fields;
+        let missing = |field: &str| format!("missing field `{field}`");
+        let is_ledger = kind == Some(PrimaryKind::Ledger);
+        let is_other = if is_ledger {
+            rpc_urls.is_some() || chain_id.is_some() || contract.is_some() || finality.is_some() || sender.is_some()
+        } else {
+            file.is_some() || committee.is_some()
+        };
+        if is_other {
+            return Err("a field is for the other kind of Primary".to_owned());
+        }
+        if is_ledger {
+            let file = file.ok_or_else(|| missing("file"))?;
+            return Ok(Self::Ledger(LedgerSettings {
+                file,
+                committee: committee.ok_or_else(|| missing("committee"))?,
+            }));
+        }
+        Ok(Self::Ethereum(PrimarySettings {
+            rpc_urls: rpc_urls.ok_or_else(|| missing("rpc_urls"))?,
+            chain_id: chain_id.ok_or_else(|| missing("chain_id"))?,
+            contract: contract.ok_or_else(|| missing("contract"))?,
+            finality: finality.unwrap_or_default(),
+            sender: sender.unwrap_or_default(),
+        }))
+    }
+}
+
+impl From<PrimarySection> for PrimaryFields {
+    fn from(section: PrimarySection) -> Self {
+        match section {
+            PrimarySection::Ethereum(PrimarySettings { rpc_urls, chain_id, contract, finality, sender }) => Self {
+                rpc_urls: Some(rpc_urls),
+                chain_id: Some(chain_id),
+                contract: Some(contract),
+                finality: Some(finality),
+                sender: Some(sender),
+                ..Self::default()
+            },
+            PrimarySection::Ledger(LedgerSettings { file, committee }) => Self {
+                kind: Some(PrimaryKind::Ledger),
+                file: Some(file),
+                committee: Some(committee),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// The contract on Ethereum, and the finality at which its events count.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrimarySettings {
     /// HTTP URLs of Ethereum nodes, the preferred one first.
     pub rpc_urls: Vec<Url>,
@@ -38,10 +145,8 @@ pub struct PrimarySettings {
     /// The address of the FastPay contract.
     pub contract: Address,
     /// The rule by which a block counts as final: `"finalized"`, `"safe"` or `{ confirmations = 12 }`.
-    #[serde(default)]
     pub finality: Finality,
     /// How transactions are sent, with limits for their cost.
-    #[serde(default)]
     pub sender: SenderConfig,
 }
 
@@ -83,6 +188,9 @@ pub enum ConfigError {
     /// This command needs a Primary.
     #[error("this wallet is set up without a Primary: there is no chain to deposit on or redeem to")]
     NoPrimary,
+    /// This command needs a contract.
+    #[error("this wallet's Primary is a ledger, and the command needs a contract on Ethereum")]
+    OnLedger,
 }
 
 impl Config {
@@ -120,12 +228,25 @@ impl Config {
         }
     }
 
-    /// The Primary's settings.
+    /// The settings of the contract.
     ///
     /// # Errors
-    /// In stand-alone mode.
+    /// In stand-alone mode, and on a ledger.
     pub fn primary(&self) -> Result<&PrimarySettings, ConfigError> {
-        self.primary.as_ref().ok_or(ConfigError::NoPrimary)
+        match &self.primary {
+            Some(PrimarySection::Ethereum(settings)) => Ok(settings),
+            Some(PrimarySection::Ledger(_)) => Err(ConfigError::OnLedger),
+            None => Err(ConfigError::NoPrimary),
+        }
+    }
+
+    /// The settings of the ledger, if the Primary is one.
+    #[must_use]
+    pub fn ledger(&self) -> Option<&LedgerSettings> {
+        match &self.primary {
+            Some(PrimarySection::Ledger(settings)) => Some(settings),
+            Some(PrimarySection::Ethereum(_)) | None => None,
+        }
     }
 }
 
@@ -155,6 +276,27 @@ mod tests {
         assert_eq!(Config::read(&path).unwrap(), config);
         assert!(matches!(config.write(&path, false), Err(ConfigError::Exists(_))));
         config.write(&path, true).unwrap();
+    }
+
+    #[test]
+    fn a_ledger_is_read_as_it_is_written() {
+        let ledger = "endpoints = \"e.json\"\n[primary]\nkind = \"ledger\"\nfile = \"l.toml\"\ncommittee = 3\n";
+        let config = read(ledger).unwrap();
+        assert_eq!(config.ledger().unwrap().committee, CommitteeNumber(3));
+        assert!(matches!(config.primary(), Err(ConfigError::OnLedger)));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        config.write(&path, false).unwrap();
+        assert_eq!(Config::read(&path).unwrap(), config);
+        for wrong in ["chain_id = 1\n", "sender = {}\n", "colour = 1\n"] {
+            assert!(matches!(read(&format!("{ledger}{wrong}")), Err(ConfigError::Malformed { .. })), "{wrong}");
+        }
+        for missing in ["file", "committee"] {
+            let text = ledger.replace(missing, &format!("# {missing}"));
+            assert!(read(&text).unwrap_err().to_string().contains(&format!("missing field `{missing}`")));
+        }
+        let mixed = read(&format!("{PRIMARY}file = \"l.toml\"\n")).unwrap_err();
+        assert!(mixed.to_string().contains("for the other kind of Primary"), "{mixed}");
     }
 
     #[test]

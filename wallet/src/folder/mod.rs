@@ -9,6 +9,7 @@
 //!  orders/<account>/ every order that an account sent, written ahead of sending
 //!  inbox/<account>/  every verified certificate that an account received
 //!  primary/<owner>/  every transaction on the Primary, written ahead of sending
+//!  ledger/<owner>/   instructions to a ledger whose outcome is not known, written ahead of sending
 //!  jobs/             lists of payments that were begun, by the hashes of their files
 //!  proofs/           proofs from audits that authorities voted for two orders of one number
 //! ```
@@ -19,6 +20,7 @@ mod config;
 mod contacts;
 mod error;
 mod inbox;
+mod instructions;
 mod jobs;
 mod json;
 mod keys;
@@ -34,10 +36,11 @@ use alloy::primitives::Address;
 use fastpay_core::AccountId;
 use fastpay_program::files;
 
-pub use config::{Config, ConfigError, PrimarySettings};
+pub use config::{Config, ConfigError, LedgerSettings, PrimarySection, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
 pub use inbox::{CreditedDeposit, Cursor, Inbox, InboxJournal, ReceivedPayment};
+pub use instructions::{InstructionErrand, InstructionJournal, Instructions, PendingInstruction};
 pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
@@ -113,7 +116,7 @@ impl Folder {
     /// # Errors
     /// If the folder cannot be read.
     pub fn has_history(&self) -> Result<bool, FolderError> {
-        for kind in ["orders", "inbox", "primary"] {
+        for kind in ["orders", "inbox", "primary", "ledger"] {
             let kind = self.home.join(kind);
             for owner in files::names(&kind).map_err(|error| FolderError::io(&kind, error))? {
                 let folder = kind.join(owner);
@@ -142,6 +145,12 @@ impl Folder {
     #[must_use]
     pub fn jobs(&self) -> Jobs {
         Jobs::new(&self.home)
+    }
+
+    /// The instructions that a key signs for a ledger.
+    #[must_use]
+    pub fn instructions(&self, owner: AccountId) -> Instructions {
+        Instructions::new(&self.home.join("ledger"), owner)
     }
 
     /// The transactions that an Ethereum key sent to the Primary.

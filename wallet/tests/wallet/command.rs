@@ -101,7 +101,7 @@ fn set_up(committee: &FakeCommittee, home: &Path) {
         finality: Finality::default(),
         sender: fastpay_ethereum::SenderConfig::default(),
     };
-    let config = Config { endpoints, primary: Some(primary), genesis: None, traces: None };
+    let config = Config { endpoints, primary: Some(primary.into()), genesis: None, traces: None };
     let folder = Folder::new(home);
     config.write(&folder.config_path(), false).unwrap();
     let committees = Committees::new(committee.committee.committee.clone()).unwrap();

@@ -14,6 +14,7 @@ mod outdated;
 mod quorum;
 mod receiving;
 mod recovered;
+mod reserve;
 mod resuming;
 mod rotation;
 mod support;

@@ -55,7 +55,7 @@ impl Scene {
         let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
         let (rpc_urls, finality) = (vec![self.anvil.url()], Finality::Confirmations(0));
         let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract: self.contract, finality, sender };
-        Config { endpoints, primary: Some(primary), genesis: None, traces: None }
+        Config { endpoints, primary: Some(primary.into()), genesis: None, traces: None }
     }
 
     /// As a new process has it.
@@ -130,7 +130,8 @@ async fn a_committee_is_followed_also_while_nobody_can_tell_whether_the_one_befo
     let scene = Scene::new().await;
     let node = LyingNode::start(&scene.anvil.url());
     let mut config = scene.config(scene.home.path());
-    config.primary.as_mut().unwrap().rpc_urls = vec![node.url()];
+    let settings = config.primary().unwrap().clone();
+    config.primary = Some(PrimarySettings { rpc_urls: vec![node.url()], ..settings }.into());
     set_up(&Folder::new(scene.home.path()), &config, true).await.unwrap();
     scene.rotate().await;
     scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
@@ -574,8 +575,8 @@ async fn a_folder_with_history_is_of_one_deployment_for_ever() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::new(home.path());
         let ours = scene.config(home.path());
-        let settings = ours.primary.clone().map(|settings| PrimarySettings { contract: other, ..settings });
-        let theirs = Config { primary: settings, ..ours.clone() };
+        let settings = PrimarySettings { contract: other, ..ours.primary().unwrap().clone() };
+        let theirs = Config { primary: Some(settings.into()), ..ours.clone() };
         let set_up = async |config: &Config| set_up(&folder, config, true).await;
 
         // Nothing was sent or received yet. What a token says of itself is asked anew: it may be another one there.

@@ -1,5 +1,5 @@
-//! `fastpay-ledger-demo`: a coordinator and two shard clusters of four processes each, from nothing to an audit, with
-//! members that are killed and one that lies. It writes `target/demo-ledger.json`.
+//! `fastpay-ledger-demo`: a coordinator and two shard clusters of four processes each, and a FastPay committee of four on
+//! them, from nothing to an audit, with members that are killed and one that lies. It writes `target/demo-ledger.json`.
 #![allow(clippy::print_stdout)]
 
 use std::fmt::Display;
@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Balance};
-use fastpay_ledger_member::client::{Audit, Client};
+use fastpay_ledger_client::Client;
+use fastpay_ledger_member::audit::{Audit, audit};
+use fastpay_ledger_member::authorities::Authorities;
 use fastpay_ledger_member::localnet::{Localnet, MEMBERS, Shape};
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeNumber, Condition, Key, Namespace, Outcome, StateKey, Value,
@@ -22,6 +24,7 @@ const BANKS: u8 = 8;
 const ISSUED: u128 = 1_000_000;
 const FUNDED: u128 = 250_000;
 const PAID: u128 = 1_000;
+const REDEEMED: u128 = 10_000;
 /// Three rounds of each bank, and one.
 const TRANSFERS: usize = 200;
 
@@ -134,7 +137,7 @@ fn check(holds: bool, what: &'static str) -> Result<(), Failure> {
 
 async fn settled(client: &Client, funded: u128) -> Result<Audit, Failure> {
     for _ in 0..300 {
-        let audit = client.audit().await?;
+        let audit = audit(client).await?;
         let omnibus = StateKey::Omnibus(CommitteeNumber(0), Asset::ETHER);
         let held = client.entry::<Balance>(&omnibus).await?.unwrap_or_default();
         let between = audit
@@ -150,7 +153,7 @@ async fn settled(client: &Client, funded: u128) -> Result<Audit, Failure> {
     Err("money is still between clusters after half a minute".into())
 }
 
-async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure> {
+async fn scenario(report: &mut Report, net: &mut Localnet, authorities: &mut Authorities) -> Result<(), Failure> {
     let all: Vec<u8> = (0..MEMBERS).collect();
     let client = net.client();
 
@@ -175,19 +178,60 @@ async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure
         })
         .await?;
 
+    let ledger = net.ledger();
     report
-        .step("fund accounts of the FastPay committee", async {
-            let fund = Action::Fund {
-                committee: CommitteeNumber(0),
-                account: bank(100).account(),
-                asset: Asset::ETHER,
-                amount: Amount(FUNDED),
-            };
-            for key in banks().take(2) {
-                check(instruct(&client, &key, None, &fund).await? == Outcome::Funding, "an account was not funded")?;
+        .step("start four authorities of a FastPay committee", async {
+            authorities.start(&ledger).await?;
+            Ok(((), "all have read the ledger".to_owned()))
+        })
+        .await?;
+
+    let wallets = report
+        .step("fund two accounts from the reserves of banks", async {
+            let mut wallets = Vec::new();
+            for number in [1, 2] {
+                let wallet = authorities.wallet(&format!("bank{number}"), [number; 32], &ledger)?;
+                let deposit = wallet.run(&["deposit", &ether(FUNDED), "--wait", "60"])?;
+                check(
+                    deposit.pointer("/state").is_some_and(|state| state == "credited"),
+                    "an account was not credited",
+                )?;
+                wallets.push(wallet);
             }
             settled(&client, 2 * FUNDED).await?;
-            Ok(((), format!("the omnibus holds {}", 2 * FUNDED)))
+            Ok((wallets, format!("the omnibus holds {}, and a quorum has credited it", 2 * FUNDED)))
+        })
+        .await?;
+    let wallet = wallets.first().ok_or("no wallet")?;
+
+    report
+        .step("pay on FastPay", async {
+            let line = |number: u8| format!("{},{}\n", bank(number).account(), ether(PAID / 10));
+            let list: String = (0..TRANSFERS).map(|at| line(u8::try_from(at).unwrap_or(0) + 20)).collect();
+            let file = wallet.file("list.csv");
+            std::fs::write(&file, format!("recipient,amount\n{list}"))?;
+            let begun = Instant::now();
+            wallet.run(&["pay", "--csv", &file.display().to_string(), "--max-outputs", "1", "--yes"])?;
+            Ok(((), format!("{TRANSFERS} payments in {} ms", begun.elapsed().as_millis())))
+        })
+        .await?;
+
+    let recipient = AccountKey::ethereum([9; 32])?.account();
+    report
+        .step("redeem to a reserve on the ledger", async {
+            let address = recipient.ethereum_address().ok_or("no address")?.to_string();
+            let redeemed = wallet.run(&["redeem", &ether(REDEEMED), "--to", &address, "--self"])?;
+            check(redeemed.pointer("/redeemed/by").is_some_and(|by| by == "self"), "nothing was redeemed")?;
+            let held = async || client.reserve(recipient, Asset::ETHER).await;
+            let paid = Balance::ZERO.credit(Amount(REDEEMED));
+            for _ in 0..100 {
+                if held().await? == paid {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            check(held().await? == paid, "the recipient has nothing")?;
+            Ok(((), format!("{REDEEMED} are in the recipient's reserve")))
         })
         .await?;
 
@@ -258,11 +302,25 @@ async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure
             let lied = ["the group is not under the header's root", "other messages than the header names"];
             let logs = net.logs();
             check(lied.iter().all(|lie| logs.contains(lie)), "a lie was not noticed")?;
-            let audit = settled(&client, 2 * FUNDED).await?;
+            let audit = settled(&client, 2 * FUNDED - REDEEMED).await?;
             Ok((audit, "both lies were noticed and refused".to_owned()))
         })
         .await
-        .map(|audit| report.audit = lines(&client, &audit))
+        .map(|audit| report.audit = lines(&client, &audit))?;
+
+    report
+        .step("audit: omnibus = accounts + redeemable", async {
+            let audit = wallet.run(&["audit", "--wait", "30"])?;
+            check(audit.pointer("/ok").is_some_and(|ok| ok == true), "the committee's audit fails")?;
+            let certificates = audit.pointer("/certificates").cloned().unwrap_or_default();
+            Ok(((), format!("{certificates} certificates were checked")))
+        })
+        .await
+}
+
+/// An amount as a wallet reads it: the native asset has 18 decimals.
+fn ether(amount: u128) -> String {
+    format!("0.{amount:018}")
 }
 
 fn transfers(took: Duration, turns: usize) -> String {
@@ -294,14 +352,17 @@ fn lines(client: &Client, audit: &Audit) -> Vec<AuditLine> {
 async fn run(report: &mut Report) -> Result<(), Failure> {
     let program = std::env::current_exe()?.with_file_name("fastpay-ledger");
     let folder = tempfile::tempdir()?;
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug");
+    let mut authorities = Authorities::new(&programs, folder.path())?;
     let shape = Shape {
         coordinators: vec![COORDINATOR],
         shards: SHARDS.to_vec(),
         namespaces: vec![("rates".to_owned(), bank(1).account())],
         issued: banks().map(|key| (key.account(), ISSUED)).collect(),
+        authorities: authorities.public().to_vec(),
     };
     let mut net = Localnet::new(&program, folder.path(), &shape)?;
-    scenario(report, &mut net).await
+    scenario(report, &mut net, &mut authorities).await
 }
 
 #[tokio::main]

@@ -388,7 +388,7 @@ impl engine::Context for Cluster {
 }
 
 /// The hash of what only members of a cluster tell each other, in the domain of `context`.
-pub(crate) fn digest(context: &'static str, value: &impl BorshSerialize) -> Digest {
+pub(super) fn digest(context: &'static str, value: &impl BorshSerialize) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     value.serialize(&mut hasher).expect("a hasher takes every write");
     Digest::new(*hasher.finalize().as_bytes())

@@ -8,7 +8,6 @@ mod log;
 mod signer;
 
 pub(crate) use codec::{commit_of, votes_of};
-pub(crate) use context::digest;
 pub use context::{Cluster, EngineHeight, MemberAddress, Part, ProposedHeader, Validators};
 pub use launch::{Launch, launch};
 pub use log::own_casts;

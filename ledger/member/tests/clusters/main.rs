@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod censorship;
+mod committee;
 mod crashes;
 mod liars;
 mod program;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fastpay_core::AccountKey;
-use fastpay_ledger_member::client::{Client, ClientError, MemberStatus};
+use fastpay_ledger_client::{Client, ClientError, MemberStatus};
 use fastpay_ledger_member::localnet::{Localnet, Shape};
 use fastpay_ledger_statement::{
     Action, ClusterId, Condition, Entry, Get, Key, Namespace, Outcome, Request, StateKey, Value, Version,
@@ -43,6 +44,7 @@ fn ledger(coordinators: &[u32], shards: &[u32]) -> (tempfile::TempDir, Localnet)
         shards: shards.to_vec(),
         namespaces: vec![("prices".to_owned(), writer().account())],
         issued: vec![(writer().account(), 1_000)],
+        authorities: Vec::new(),
     };
     let net = Localnet::new(Path::new(env!("CARGO_BIN_EXE_fastpay-ledger")), folder.path(), &shape).unwrap();
     (folder, net)

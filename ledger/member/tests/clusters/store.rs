@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use fastpay_core::{AccountKey, SequenceNumber};
-use fastpay_ledger_member::api::proto::ledger_client::LedgerClient;
-use fastpay_ledger_member::api::proto::{DecisionsRequest, ReadRequest, RelayRequest, SubmitRequest};
-use fastpay_ledger_member::client::Client;
-use fastpay_ledger_member::member::channel;
+use fastpay_ledger_client::Client;
+use fastpay_ledger_client::api::channel;
+use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
+use fastpay_ledger_client::api::proto::{DecisionsRequest, ReadRequest, RelayRequest, SubmitRequest};
 use fastpay_ledger_statement::{
     Action, ClusterId, Condition, Deployment, Instruction, Request, StateKey, VALUE_BYTES_MAX, Wire,
 };

@@ -1,10 +1,10 @@
 //! What a fold refuses: a leader that leaves out or repeats groups, and clusters whose quorum lies.
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, SequenceNumber};
-use fastpay_ledger_state::{FoldError, Issue, Overdraft, overdrafts};
+use fastpay_ledger_state::{FoldError, Overdraft, overdrafts};
 use fastpay_ledger_statement::{
-    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, Deployment, EventKind, Funding, Instruction, Message,
-    Outcome, Receiver, Rejection, Request, StateKey,
+    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, Deployment, EventKind, Funding, Instruction, Issue,
+    Message, Outcome, Receiver, Rejection, Request, StateKey,
 };
 
 use crate::people::{account, certified, client, redemption};

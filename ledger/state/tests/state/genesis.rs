@@ -1,8 +1,7 @@
 //! What a genesis must be.
 
 use fastpay_core::{Amount, Asset};
-use fastpay_ledger_state::{Genesis, GenesisError, Issue, Layout};
-use fastpay_ledger_statement::{ClusterId, CommitteeNumber, MembersError};
+use fastpay_ledger_statement::{ClusterId, CommitteeNumber, Genesis, GenesisError, Issue, Layout, MembersError};
 
 use crate::people::{client, committee};
 use crate::world::{COORDINATOR, genesis};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, Ed25519Signature};
-use fastpay_ledger_state::{Executed, FoldError, Genesis, Issue, Layout, Moment, State, overdrafts};
+use fastpay_ledger_state::{Executed, FoldError, Moment, State, overdrafts};
 use fastpay_ledger_statement::{
-    Action, Answer, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor, Group, Header, Height,
-    Instruction, MemberIndex, MemberKey, MemberKeys, Message, Namespace, Outcome, Outputs, Partition,
-    QuorumCertificate, Receiver, Rejection, Request, StateKey, StatementVerifier, Time, VerifiedGroup, VerifiedRequest,
-    VoteKind, VoteStatement, payload_digest,
+    Action, Answer, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor, Genesis, Group, Header,
+    Height, Instruction, Issue, Layout, MemberIndex, MemberKey, MemberKeys, Message, Namespace, Outcome, Outputs,
+    Partition, QuorumCertificate, Receiver, Rejection, Request, StateKey, StatementVerifier, Time, VerifiedGroup,
+    VerifiedRequest, VoteKind, VoteStatement, payload_digest,
 };
 
 use crate::people::{Client, client, first_committee};

@@ -53,6 +53,7 @@ pub(crate) async fn read_with_time(
             let deposits = genesis.deposits().filter(|deposit| deposit.index > after);
             Ok((deposits.map(of_deposit).collect(), None))
         }
+        Deployment::OnLedger { .. } => Err(CheckpointError::OnLedger),
         Deployment::OnPrimary { config, .. } => {
             let cursor_file = archive.join(CURSOR_FILE);
             let (events, time) = read_chain(config, after, Some(&cursor_file), clock, told, &mut |_, _| ()).await?;

@@ -9,7 +9,8 @@
 //!                     └─────────────────┴──────────────────────────┴─► in use: marked as an older copy
 //! ```
 //! With a Primary, the contract decides: without a deposit there is nothing to vote for. Every configured Ethereum node
-//! must answer from its newest block, which must be recent; one node that reports an event suffices. Without a Primary,
+//! must answer from its newest block, which must be recent; one node that reports an event suffices. On a ledger, a recent
+//! state is certified. Without a Primary,
 //! value begins with the accounts of the genesis, so the very first order comes from one of them; the peers are asked
 //! about these. A peer that does not answer decides nothing: when a new committee starts, no peer answers yet.
 
@@ -19,10 +20,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fastpay_client::{Asked, AuthorityClient, Endpoints};
 use fastpay_core::{AccountId, AuthorityName, Epoch, TransactionIndex};
 use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
+use fastpay_ledger_statement::Time;
 
 use super::catch_up::OPTIONS;
 use super::detect::StaleReason;
 use crate::authority::deployment::Deployment;
+use crate::authority::funding::LedgerDeployment;
 
 /// The wait before an Ethereum node that gave no answer is asked again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -46,6 +49,13 @@ pub async fn in_use(
     let founders = match deployment {
         Deployment::OnPrimary { config, .. } => {
             if let Some(index) = last_event(config).await? {
+                return Ok(Some(StaleReason::Events(index)));
+            }
+            Vec::new()
+        }
+        Deployment::OnLedger { ledger, .. } => {
+            let index = last_event_on(ledger).await;
+            if index > TransactionIndex(0) {
                 return Ok(Some(StaleReason::Events(index)));
             }
             Vec::new()
@@ -82,13 +92,30 @@ async fn last_event(config: &PrimaryConfig) -> Result<Option<TransactionIndex>, 
     Ok(None)
 }
 
+/// The newest event of the committee in a state of the ledger that is recent and certified.
+async fn last_event_on(ledger: &LedgerDeployment) -> TransactionIndex {
+    loop {
+        let oldest = now().saturating_sub(HEAD_AGE_MAX).as_millis();
+        match ledger.ledger().newest_event(Time(u64::try_from(oldest).unwrap_or(u64::MAX))).await {
+            Ok(index) => return index,
+            Err(reason) => {
+                tracing::warn!(%reason, "the data folder is new, and the ledger does not say yet whether it is in use");
+                tokio::time::sleep(ASK_AGAIN_AFTER).await;
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a chain's time is compared with ours")]
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// How many events a node knows. `None` if it knows of none and its newest block is too old.
 async fn events_of(node: &Primary) -> Result<Option<TransactionIndex>, PrimaryError> {
     let head = node.latest_head().await?;
     let index = node.last_transaction_index().await?;
-    #[expect(clippy::disallowed_methods, reason = "a chain's time is compared with ours")]
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let is_old = now.saturating_sub(Duration::from_secs(head.timestamp())) > HEAD_AGE_MAX;
+    let is_old = now().saturating_sub(Duration::from_secs(head.timestamp())) > HEAD_AGE_MAX;
     Ok((index > TransactionIndex(0) || !is_old).then_some(index))
 }
 

@@ -18,7 +18,7 @@ use crate::operator::recover::RecoverError;
 #[derive(Debug, thiserror::Error)]
 pub enum CommitteeError {
     /// There is no contract.
-    #[error("the configuration has no [primary]: a committee without a contract cannot be changed")]
+    #[error("the configuration has no [primary] on Ethereum: a committee without a contract cannot be changed")]
     NoPrimary,
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}")]

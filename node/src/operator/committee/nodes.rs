@@ -57,7 +57,7 @@ impl Heads {
 impl Nodes {
     /// Connects to every node: a node that does not answer cannot agree.
     pub(super) async fn connect(config: &Config) -> Result<Self, CommitteeError> {
-        let config = config.primary.clone().ok_or(CommitteeError::NoPrimary)?;
+        let config = config.ethereum().cloned().ok_or(CommitteeError::NoPrimary)?;
         let mut nodes = Vec::new();
         for url in &config.rpc_urls {
             let node = Primary::connect(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() }).await?;

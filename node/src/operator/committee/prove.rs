@@ -51,7 +51,7 @@ impl Proof {
 /// # Errors
 /// If the configuration names no contract.
 pub fn prove(config: &Config, keys: &AuthorityKeys) -> Result<Proof, CommitteeError> {
-    let primary = config.primary.as_ref().ok_or(CommitteeError::NoPrimary)?;
+    let primary = config.ethereum().ok_or(CommitteeError::NoPrimary)?;
     let proof = PossessionProof::new(keys, &Domain::new(primary.chain_id, primary.contract));
     Ok(Proof {
         voting_key: proof.authority.name,

@@ -111,6 +111,12 @@ pub struct InitArgs {
     /// How often to poll the Ethereum node while waiting, in milliseconds.
     #[arg(long, value_name = "MS")]
     pub poll_interval_ms: Option<u64>,
+    /// The file of a ledger that is the Primary, in place of a contract on Ethereum.
+    #[arg(long, value_name = "FILE", requires = "committee", conflicts_with_all = ["genesis", "contract", "rpc_url"])]
+    pub ledger: Option<PathBuf>,
+    /// The committee's number on the ledger.
+    #[arg(long, value_name = "NUMBER", requires = "ledger")]
+    pub committee: Option<u32>,
     /// The genesis file of a committee that runs without Ethereum.
     #[arg(long, value_name = "FILE")]
     pub genesis: Option<PathBuf>,
@@ -267,7 +273,7 @@ pub struct DepositArgs {
     /// The account to credit, or the name of a contact or key [default: the paying key's account].
     #[arg(long, value_name = "ACCOUNT")]
     pub to: Option<String>,
-    /// The Ethereum key that pays.
+    /// The Ethereum key that pays; on a ledger, the key of the reserve.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
     /// Maximum time to wait until the authorities credit the deposit, in seconds; 0 returns once it is final.
@@ -329,10 +335,10 @@ pub struct RedeemArgs {
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Submit the redemption to the contract from this wallet, without a relayer.
+    /// Submit the redemption to the contract or the ledger from this wallet, without a relayer.
     #[arg(long = "self")]
     pub by_self: bool,
-    /// The Ethereum key that pays the gas of --self.
+    /// The Ethereum key that pays the gas of --self; on a ledger, the key that hands the redemption over.
     #[arg(long, value_name = "KEY", requires = "by_self")]
     pub gas_key: Option<String>,
     /// Maximum time to wait for a relayer to submit the redemption, in seconds; 0 returns once it is settled in

@@ -291,7 +291,7 @@ async fn states(
         };
         Ok(entries.iter().any(is_redemption))
     };
-    if context.folder.config()?.primary.is_none() || !has_redemption()? {
+    if context.folder.config()?.primary().is_err() || !has_redemption()? {
         return Ok(BTreeMap::new());
     }
     let asked = async { wallet.redemption_states(&wallet.primary().await?, account).await };

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use alloy::primitives::U256;
-use fastpay_core::{AccountId, SequenceNumber, Transfer};
+use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
-use fastpay_wallet::folder::{Errand, KeyKind};
+use fastpay_wallet::folder::{ConfigError, Errand, InstructionErrand, KeyKind};
 use fastpay_wallet::{
-    Claim, Finished, Money, QueuedRedemption, Wallet, WalletError, check_account, check_not_paused, check_recipient,
-    queued_redemption,
+    CarriedOut, Claim, Finished, Money, QueuedRedemption, Reserve, Wallet, WalletError, check_account,
+    check_not_paused, check_recipient, queued_redemption,
 };
 use serde_json::{Value, json};
 
@@ -19,8 +19,11 @@ use crate::transfers::ordered_before;
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let primary = wallet.primary().await?;
-    let payer = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
+    let primary = match context.folder.config()?.ledger() {
+        Some(_) => None,
+        None => Some(wallet.primary().await?),
+    };
+    let payer = context.choose(args.from.as_deref(), primary.is_some().then_some(KeyKind::Ethereum))?;
     let recipient = match &args.to {
         Some(text) => context.account(text)?,
         None => payer.account,
@@ -33,6 +36,10 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if amount.0 == 0 {
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
+    let Some(primary) = primary else {
+        let reserve = context.reserve(&wallet, &payer).await?.ok_or(ConfigError::NoPrimary)?;
+        return fund(context, &wallet, &reserve, (recipient, asset, amount), args.wait).await;
+    };
     check_not_paused(&primary).await?;
     check_account(&primary, recipient).await?;
     let chain = context.chain_account(primary, &payer)?;
@@ -54,6 +61,34 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
         add(&mut json, [("state", "credited".into())]);
         add(&mut json, fields);
         text = format!("{text}\n{line}");
+    }
+    Ok(Report::new(json, text))
+}
+
+/// Funds an account from a reserve on a ledger.
+async fn fund(
+    context: &Context,
+    wallet: &Wallet,
+    reserve: &Reserve,
+    (recipient, asset, amount): (AccountId, Asset, Amount),
+    wait: u64,
+) -> Result<Report, WalletError> {
+    let CarriedOut { errand, resumed, .. } = reserve.deposit(recipient, asset, amount).await?;
+    let money = Money::of(wallet, asset).await;
+    let mut json = json!({
+        "recipient": recipient,
+        "value": money.json(amount),
+        "resumed": resumed,
+        "state": "final",
+    });
+    let mut text = format!("deposited {} for {recipient}, debited from the reserve", money.text(amount));
+    if let InstructionErrand::Deposit { recipient, asset, amount, after } = errand {
+        let errand = Errand::Deposit { recipient, asset, amount, after };
+        if let Some((fields, line)) = await_credit(context, wallet, &errand, wait).await? {
+            add(&mut json, [("state", "credited".into())]);
+            add(&mut json, fields);
+            text = format!("{text}\n{line}");
+        }
     }
     Ok(Report::new(json, text))
 }

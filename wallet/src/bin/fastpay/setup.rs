@@ -4,8 +4,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::SenderConfig;
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_wallet::folder::{
-    Config, FolderError, KeyEntry, KeyError, KeyKind, PrimarySettings, parse_secret, read_keystore,
+    Config, FolderError, KeyEntry, KeyError, KeyKind, LedgerSettings, PrimarySection, PrimarySettings, parse_secret,
+    read_keystore,
 };
 use fastpay_wallet::{WalletError, learn_chain_id, set_up};
 use serde_json::json;
@@ -19,6 +21,11 @@ pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletErr
     let endpoints = absolute(&args.endpoints)?;
     let config = match (args.genesis, args.contract) {
         (Some(genesis), _) => Config { endpoints, primary: None, genesis: Some(absolute(&genesis)?), traces: None },
+        (None, None) if args.ledger.is_some() => {
+            let (file, committee) = (args.ledger.unwrap_or_default(), args.committee.unwrap_or_default());
+            let ledger = LedgerSettings { file: absolute(&file)?, committee: CommitteeNumber(committee) };
+            Config { endpoints, primary: Some(PrimarySection::Ledger(ledger)), genesis: None, traces: None }
+        }
         (None, Some(contract)) if !args.rpc_url.is_empty() => {
             let chain_id = match args.chain_id {
                 Some(chain_id) => chain_id,
@@ -28,13 +35,14 @@ pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletErr
             sender.poll_interval_ms = args.poll_interval_ms.unwrap_or(sender.poll_interval_ms);
             let (rpc_urls, finality) = (args.rpc_url, args.finality);
             let primary = PrimarySettings { rpc_urls, chain_id, contract, finality, sender };
-            Config { endpoints, primary: Some(primary), genesis: None, traces: None }
+            Config { endpoints, primary: Some(primary.into()), genesis: None, traces: None }
         }
         (None, contract) => {
             let missing = if contract.is_none() { "--contract" } else { "--rpc-url" };
             return Err(WalletError::Argument(format!(
-                "{missing} is missing: give --rpc-url and --contract of a FastPay contract on Ethereum, or --genesis \
-                 with the genesis file of a committee without Ethereum"
+                "{missing} is missing: give --rpc-url and --contract of a FastPay contract on Ethereum, --ledger and \
+                 --committee of a committee on a ledger, or --genesis with the genesis file of a committee without a \
+                 Primary"
             )));
         }
     };

@@ -48,7 +48,7 @@ pub async fn show(context: &Context, args: ShowArgs) -> Result<Report, WalletErr
         }
     };
     let mut report = describe(&wallet, &found).await?;
-    if let (Transfer::Redemption(_), Some(_)) = (found.certificate.transfer(), context.folder.config()?.primary) {
+    if let (Transfer::Redemption(_), Ok(_)) = (found.certificate.transfer(), context.folder.config()?.primary()) {
         let asked = async { redemption_state(&wallet.primary().await?, &found.certificate).await };
         match asked.await {
             Ok(state) => {

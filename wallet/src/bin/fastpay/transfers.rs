@@ -92,7 +92,16 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     let wallet = context.wallet()?;
     let entry = context.choose(args.from.as_deref(), None)?;
     // Before anything is signed.
-    let payer = args.by_self.then(|| context.gas_payer(&entry, args.gas_key.as_deref())).transpose()?;
+    let config = context.folder.config()?;
+    if config.ledger().is_some() && !args.by_self && args.wait > 0 {
+        let hint = "no relayer hands redemptions to a ledger; give --self in place of --wait";
+        return Err(WalletError::Argument(hint.into()));
+    }
+    let payer = match config.ledger() {
+        _ if !args.by_self => None,
+        Some(_) => Some(args.gas_key.as_deref().map_or(Ok(entry.clone()), |name| context.choose(Some(name), None))?),
+        None => Some(context.gas_payer(&entry, args.gas_key.as_deref())?),
+    };
     let (certificate, mut json, mut text) = match args.sequence {
         Some(sequence) => ordered_before(&wallet, entry.account, SequenceNumber(sequence)).await?,
         None => {
@@ -186,7 +195,10 @@ async fn order_redemption(
     entry: &KeyEntry,
     args: &RedeemArgs,
 ) -> Result<(Receipt, Option<u64>, Option<Offer>), WalletError> {
-    context.folder.config()?.primary()?;
+    let config = context.folder.config()?;
+    if config.ledger().is_none() {
+        config.primary()?;
+    }
     let missing = || WalletError::Argument("an Ed25519 account has no Ethereum address; give one with --to 0x…".into());
     let recipient = args.to.or_else(|| entry.account.ethereum_address()).ok_or_else(missing)?;
     let (asset, memo) = (context.asset(&args.asset)?, args.memo);
@@ -202,7 +214,10 @@ async fn order_redemption(
         let (fee, amount) = (money.text(fee), money.text(amount));
         return Err(WalletError::Argument(format!("the fee of {fee} exceeds the amount of {amount}; lower the fee")));
     }
-    let queue_until = preview(context, wallet, recipient, asset, amount).await?;
+    let queue_until = match config.ledger() {
+        Some(_) => None,
+        None => preview(context, wallet, recipient, asset, amount).await?,
+    };
     Ok((send(context, wallet, entry, &intent(fee), Expiry(None)).await?, queue_until, offer))
 }
 
@@ -323,6 +338,15 @@ async fn redeem_alone(
     let Transfer::Redemption(redemption) = certificate.transfer() else {
         return Err(WalletError::Argument("this is a payment, not a redemption".into()));
     };
+    if let Some(reserve) = context.reserve(wallet, payer).await? {
+        let index = reserve.redeem(certificate, &wallet.network().committees()).await?;
+        let line = match index {
+            Some(index) => format!("redeemed on the ledger as event {index}"),
+            None => "redeemed on the ledger before".to_owned(),
+        };
+        let by = if index.is_some() { json!({ "by": "self", "event": index }) } else { json!({ "by": null }) };
+        return Ok(([("redeemed", by), ("queued", Value::Null)], line));
+    }
     let primary = wallet.primary().await?;
     check_not_paused(&primary).await?;
     let call = wallet.redemption_call(&primary, certificate).await?;
@@ -381,7 +405,7 @@ async fn queued_of(
     wallet: &Wallet,
     account: AccountId,
 ) -> Result<Vec<QueuedRedemption>, WalletError> {
-    if context.folder.config()?.primary.is_none() || context.folder.orders(account).entries()?.is_empty() {
+    if context.folder.config()?.primary().is_err() || context.folder.orders(account).entries()?.is_empty() {
         return Ok(Vec::new());
     }
     let asked = async { wallet.queued(&wallet.primary().await?, account).await };

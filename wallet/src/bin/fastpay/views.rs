@@ -79,7 +79,7 @@ async fn chain_side(
     lines: &mut Vec<String>,
 ) -> Result<Value, WalletError> {
     let Some(owner) = view.account.ethereum_address() else { return Ok(Value::Null) };
-    if context.folder.config()?.primary.is_none() {
+    if context.folder.config()?.primary().is_err() {
         return Ok(Value::Null);
     }
     let mut pending = Vec::new();
@@ -207,8 +207,8 @@ async fn received_report(wallet: &Wallet, account: AccountId, new: &[ReceivedPay
 pub async fn status(context: &Context) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
     // First, so that the authorities are asked by the names that they have now.
-    let (last_index, paused_until) = match context.folder.config()?.primary {
-        Some(_) => match wallet.primary().await {
+    let (last_index, paused_until) = match context.folder.config()?.primary() {
+        Ok(_) => match wallet.primary().await {
             Ok(primary) => (Some(primary.last_transaction_index().await?), primary.paused_until().await?),
             Err(error @ WalletError::OtherCommittee) => return Err(error),
             Err(error) => {
@@ -216,7 +216,7 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
                 (None, None)
             }
         },
-        None => (None, None),
+        Err(_) => (None, None),
     };
     let authorities = wallet.authorities().await;
     let reached = authorities.iter().filter(|authority| authority.status.is_ok()).count();

@@ -1,12 +1,15 @@
 //! The gRPC schema, and what is signed in it.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use borsh::BorshSerialize;
 use fastpay_core::{Digest, DigestVerifier, Ed25519Signature, SignedDigest};
 use fastpay_ledger_statement::{
     Deployment, Header, MemberIndex, MemberKeys, Members, QuorumCertificate, Receiver, StateKey, StatementVerifier,
 };
 use tonic::Status;
-
-use crate::engine::digest;
+use tonic::transport::{Channel, Endpoint};
 
 /// Generated from `proto/ledger.proto`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
@@ -16,8 +19,21 @@ pub mod proto {
 
 /// The longest message: a page of groups, or a batch of relayed requests.
 pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
+/// A client waits this long for an answer. Its request may be carried out later: it sends the same one again to know.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// So long a call may take: longer than any wait.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// So long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest encoded receiver or state key: a namespace, a key, and their lengths.
 const NAME_BYTES_MAX: usize = 512;
+
+/// A connection to a member, made when it is first used.
+#[must_use]
+pub fn channel(address: SocketAddr) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address is a URL's host and port");
+    endpoint.connect_timeout(CONNECT_TIMEOUT).timeout(CALL_TIMEOUT).tcp_nodelay(true).connect_lazy()
+}
 
 /// Reads a receiver.
 ///
@@ -37,7 +53,9 @@ pub fn state_key(bytes: &[u8]) -> Result<StateKey, Status> {
 }
 
 fn status_digest(deployment: Deployment, nonce: u64, head: &[u8]) -> Digest {
-    digest("fastpay ledger member status v1", &(deployment, nonce, head))
+    let mut hasher = blake3::Hasher::new_derive_key("fastpay ledger member status v1");
+    (deployment, nonce, head).serialize(&mut hasher).expect("a hasher takes every write");
+    Digest::new(*hasher.finalize().as_bytes())
 }
 
 /// Signs what [`verify_status`] checks.
@@ -63,32 +81,4 @@ pub fn verify_status(reply: &proto::StatusReply, members: &Members, nonce: u64) 
     let (header, certificate): (Header, QuorumCertificate) = borsh::from_slice(&reply.head).ok()?;
     StatementVerifier::default().check(&header, &certificate, members, &mut rand::rng()).ok()?;
     Some((member, header.height.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chain::testing::{chain, decide, keys};
-    use proto::StatusReply;
-
-    fn reply(by: usize, nonce: u64, head: Vec<u8>) -> StatusReply {
-        let signature = sign_status(&keys()[by], chain().layout().deployment(), nonce, &head);
-        StatusReply { member: by as u32, head, leader: 0, votes: true, signature }
-    }
-
-    #[test]
-    fn a_height_is_believed_that_a_quorum_certified_and_the_member_signs_now() {
-        let mut chain = chain();
-        decide(&mut chain, 0, Vec::new());
-        let (header, certificate) = chain.head().unwrap();
-        let head = borsh::to_vec(&(header, certificate)).unwrap();
-        let verify = |reply: &StatusReply| verify_status(reply, chain.members(), 5);
-        assert_eq!(verify(&reply(2, 5, head.clone())), Some((MemberIndex(2), 1)));
-        assert_eq!(verify(&reply(2, 5, Vec::new())), Some((MemberIndex(2), 0)));
-        assert_eq!(verify(&reply(2, 4, head.clone())), None, "an older answer");
-        assert_eq!(verify(&StatusReply { member: 1, ..reply(2, 5, head.clone()) }), None, "another member's");
-        let higher = fastpay_ledger_statement::Header { height: fastpay_ledger_statement::Height(9), ..*header };
-        let made_up = borsh::to_vec(&(higher, certificate)).unwrap();
-        assert_eq!(verify(&reply(2, 5, made_up)), None, "no quorum certified it");
-    }
 }

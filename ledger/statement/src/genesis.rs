@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{AccountId, Amount, Asset, Committee, Epoch};
-use fastpay_ledger_statement::{
-    ClusterId, CommitteeNumber, Deployment, MemberKey, Members, MembersError, Namespace, Partition, RECEIVERS_MAX,
-    Receiver,
-};
+
+use crate::group::RECEIVERS_MAX;
+use crate::identity::{ClusterId, CommitteeNumber, Deployment, MemberKey, Receiver};
+use crate::members::{Members, MembersError};
+use crate::partition::Partition;
+use crate::request::Namespace;
 
 /// The most that is issued of an asset is less than this: no sum of balances overflows [LEDGER 8].
 const ISSUED_LIMIT: u128 = 1 << 127;
@@ -118,16 +120,20 @@ impl Layout {
         self.issued.get(&asset).copied().unwrap_or_default()
     }
 
-    pub(crate) fn partition(&self) -> &Partition {
+    /// Which cluster keeps what.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
         &self.genesis.partition
     }
 
-    pub(crate) fn is_settlement(&self) -> bool {
+    /// Whether the cluster that looks keeps the FastPay committees.
+    #[must_use]
+    pub fn is_settlement(&self) -> bool {
         self.genesis.partition.settlement == self.us
     }
 
     /// Everyone to whom this cluster can have messages, in their order.
-    pub(crate) fn receivers(&self) -> impl Iterator<Item = Receiver> {
+    pub fn receivers(&self) -> impl Iterator<Item = Receiver> {
         let clusters = self.genesis.clusters.keys().filter(|cluster| **cluster != self.us);
         let committees = self.genesis.committees.keys().filter(|_| self.is_settlement());
         let clusters = clusters.copied().map(Receiver::Cluster);

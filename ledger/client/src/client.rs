@@ -5,26 +5,22 @@ use std::collections::BTreeMap;
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, AccountKey, Asset, Balance, SequenceNumber};
-use fastpay_ledger_state::{GenesisError, Layout, Overdraft, State, overdrafts};
 use fastpay_ledger_statement::{
-    Action, AnswerProof, ClusterId, Instruction, MemberIndex, MemberKey, Members, Outcome, Partition, ProvenAnswer,
-    ReadProof, Reading, Rejection, Request, StateKey, StatementVerifier, Time, Wire,
+    Action, AnswerProof, ClusterId, GenesisError, Instruction, Layout, MemberIndex, MemberKey, Members, Outcome,
+    Partition, ProvenAnswer, ReadProof, Reading, Rejection, Request, StateKey, StatementVerifier, Time, Wire,
 };
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 use crate::api::proto::ledger_client::LedgerClient;
-use crate::api::proto::{ReadRequest, StateRequest, StatusReply, StatusRequest, SubmitRequest};
-use crate::api::{MESSAGE_BYTES_MAX, verify_status};
-use crate::grpc::ANSWER_TIMEOUT;
-use crate::member::channel;
+use crate::api::proto::{ReadReply, ReadRequest, StatusReply, StatusRequest, SubmitRequest};
+use crate::api::{ANSWER_TIMEOUT, MESSAGE_BYTES_MAX, channel, verify_status};
 use crate::network::Network;
-use crate::store::Checkpoint;
 
 /// An instruction is sent again under the next number at most so often: others may use the same key.
 const TRIES: usize = 5;
-/// The longest state that an audit reads.
-const STATE_BYTES_MAX: usize = 1 << 30;
+/// So long a member may take to read an entry.
+const READ_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Why the ledger did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +48,7 @@ pub enum ClientError {
 }
 
 /// The way to a member.
-type Connection = (MemberKey, Channel);
+pub type Connection = (MemberKey, Channel);
 
 /// A client.
 #[derive(Debug)]
@@ -74,17 +70,6 @@ pub struct MemberStatus {
     pub leader: u32,
     /// Whether it votes.
     pub votes: bool,
-}
-
-/// What an audit of all clusters found [LEDGER 12].
-#[derive(Debug)]
-pub struct Audit {
-    /// What each cluster holds.
-    pub states: BTreeMap<ClusterId, State>,
-    /// What was issued less what all hold, by asset. Not zero: money was made or lost.
-    pub differences: BTreeMap<Asset, Balance>,
-    /// What clusters took and others did not send.
-    pub overdrafts: Vec<Overdraft>,
 }
 
 impl Client {
@@ -116,7 +101,11 @@ impl Client {
         &self.layout.genesis().partition
     }
 
-    fn cluster(&self, cluster: ClusterId) -> Result<(&Members, &[Connection]), ClientError> {
+    /// The members of a cluster, and the way to each, in the order of their keys.
+    ///
+    /// # Errors
+    /// [`ClientError::UnknownCluster`].
+    pub fn cluster(&self, cluster: ClusterId) -> Result<(&Members, &[Connection]), ClientError> {
         let members = self.layout.members(cluster).zip(self.members.get(&cluster));
         members.map(|(members, channels)| (members, channels.as_slice())).ok_or(ClientError::UnknownCluster(cluster))
     }
@@ -172,18 +161,58 @@ impl Client {
         for (_, channel) in channels {
             let mut client = LedgerClient::new(channel.clone());
             let read = client.read(ReadRequest { key: encoded.clone() }).await;
-            let proven = read.map_err(|status| status.message().to_owned()).and_then(|reply| {
-                let proof = ReadProof::decode(&reply.into_inner().proof).map_err(|error| error.to_string())?;
-                let mut verifier = StatementVerifier::default();
-                let verified = proof.verify(key, oldest, self.partition(), members, &mut verifier, &mut rand::rng());
-                verified.map_err(|error| error.to_string())
-            });
-            match proven {
+            match self.proven(read, key, oldest, members) {
                 Ok(reading) => return Ok(reading),
                 Err(why) => last = why,
             }
         }
         Err(ClientError::NoAnswer { cluster, last })
+    }
+
+    /// Reads as [`Client::read`], from f + 1 members at least, and gives the newest of their states. One of them is honest,
+    /// so no liar can show an older state than that one has.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn read_newest(&self, cluster: ClusterId, key: &StateKey, oldest: Time) -> Result<Reading, ClientError> {
+        let (members, channels) = self.cluster(cluster)?;
+        let encoded = borsh::to_vec(key).expect("memory takes every write");
+        let needed = members.keys().len().saturating_sub(members.quorum()).saturating_add(1);
+        let mut asked = JoinSet::new();
+        for (_, channel) in channels {
+            let mut client = LedgerClient::new(channel.clone());
+            let mut call = tonic::Request::new(ReadRequest { key: encoded.clone() });
+            call.set_timeout(READ_TIMEOUT);
+            asked.spawn(async move { client.read(call).await });
+        }
+        let (mut newest, mut answers, mut last) = (None::<Reading>, 0_usize, "it has no members".to_owned());
+        while let Some(Ok(read)) = asked.join_next().await {
+            match self.proven(read, key, oldest, members) {
+                Ok(reading) => {
+                    answers = answers.saturating_add(1);
+                    newest = newest.filter(|newest| newest.height >= reading.height).or(Some(reading));
+                }
+                Err(why) => last = why,
+            }
+            if let Some(newest) = newest.take_if(|_| answers >= needed) {
+                return Ok(newest);
+            }
+        }
+        Err(ClientError::NoAnswer { cluster, last })
+    }
+
+    fn proven(
+        &self,
+        read: Result<tonic::Response<ReadReply>, tonic::Status>,
+        key: &StateKey,
+        oldest: Time,
+        members: &Members,
+    ) -> Result<Reading, String> {
+        let reply = read.map_err(|status| status.message().to_owned())?;
+        let proof = ReadProof::decode(&reply.into_inner().proof).map_err(|error| error.to_string())?;
+        let mut verifier = StatementVerifier::default();
+        let verified = proof.verify(key, oldest, self.partition(), members, &mut verifier, &mut rand::rng());
+        verified.map_err(|error| error.to_string())
     }
 
     /// Reads an entry that is kept by the cluster of its name.
@@ -269,69 +298,4 @@ impl Client {
         }
         Ok(all)
     }
-
-    /// Reads and checks the whole state of every cluster. The senders are read after the receivers, so that no honest
-    /// cluster seems to have taken what was not sent.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn audit(&self) -> Result<Audit, ClientError> {
-        let mut states = BTreeMap::new();
-        // Twice: in the second turn each is at least as new as what the others had taken from it in the first.
-        let mut receivers = BTreeMap::new();
-        for states in [&mut receivers, &mut states] {
-            for cluster in self.members.keys() {
-                states.insert(*cluster, self.state(*cluster).await?);
-            }
-        }
-        let mut held: BTreeMap<Asset, Balance> = BTreeMap::new();
-        for (asset, holdings) in states.values().flat_map(State::holdings) {
-            let sum = held.entry(asset).or_default();
-            *sum = sum.plus(holdings.share());
-        }
-        for issue in &self.layout.genesis().issued {
-            held.entry(issue.asset).or_default();
-        }
-        let difference = |(asset, held): (Asset, Balance)| {
-            let issued = Balance::ZERO.credit(self.layout.issued(asset));
-            (asset, issued.plus(held.negated()))
-        };
-        let differences = held.into_iter().map(difference).collect();
-        let mut overdrawn = Vec::new();
-        for (to, receiver) in receivers {
-            let mut compared = states.clone();
-            compared.insert(to, receiver);
-            overdrawn.extend(overdrafts(&compared).into_iter().filter(|overdraft| overdraft.to == to));
-        }
-        Ok(Audit { states, differences, overdrafts: overdrawn })
-    }
-
-    async fn state(&self, cluster: ClusterId) -> Result<State, ClientError> {
-        let (members, channels) = self.cluster(cluster)?;
-        let mut last = "it has no members".to_owned();
-        for (_, channel) in channels {
-            match state_of(LedgerClient::new(channel.clone()), members).await {
-                Ok(state) => return Ok(state),
-                Err(why) => last = why,
-            }
-        }
-        Err(ClientError::NoAnswer { cluster, last })
-    }
-}
-
-async fn state_of(client: LedgerClient<Channel>, members: &Members) -> Result<State, String> {
-    let mut client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let mut parts = client.state(StateRequest {}).await.map_err(|status| status.message().to_owned())?.into_inner();
-    let mut encoded = Vec::new();
-    while let Some(part) = parts.message().await.map_err(|status| status.message().to_owned())? {
-        encoded.extend(part.part);
-        if encoded.len() > STATE_BYTES_MAX {
-            return Err("the state is longer than an audit reads".to_owned());
-        }
-    }
-    let checkpoint = Checkpoint::decode(&encoded).ok_or("the state is not its header's")?;
-    let mut verifier = StatementVerifier::default();
-    let certified = verifier.check(&checkpoint.header, &checkpoint.certificate, members, &mut rand::rng());
-    certified.map_err(|error| error.to_string())?;
-    Ok(checkpoint.state)
 }

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{AccountId, Amount, Asset, Authority, Committee, Epoch};
-use fastpay_ledger_state::{Genesis, GenesisError, Issue, Layout};
-use fastpay_ledger_statement::{ClusterId, CommitteeNumber, MemberKey, Namespace, Partition};
+use fastpay_ledger_statement::{
+    ClusterId, CommitteeNumber, Genesis, GenesisError, Issue, Layout, MemberKey, Namespace, Partition,
+};
 use serde::{Deserialize, Serialize};
 
 /// The file.

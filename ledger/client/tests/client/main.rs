@@ -1,0 +1,5 @@
+//! Receivers of the ledger's groups, against members that are honest, lie, lag or are away.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod groups;
+mod reads;

@@ -1,0 +1,263 @@
+//! The events of a FastPay committee on a ledger, from the groups of the settlement cluster (docs/LEDGER.md).
+//!
+//! ```text
+//!  GroupReader: certified, without gap, from f + 1 members ─► events with indices without gap ─► Batch
+//!                                                     └─► committees that were installed
+//! ```
+//! The time is that of the newest group that was applied [LEDGER 3]. The ledger has no unlocking yet; views of it are
+//! as old, and epochs overlap as long, as on a contract with the shortest window.
+
+use std::path::PathBuf;
+
+use fastpay_core::{
+    AccountId, Amount, Committee, Committees, Deposit, Domain, Epoch, EpochEnd, Installation, TransactionIndex,
+    UnlockEventKind,
+};
+use fastpay_ethereum::Cursor;
+use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsError, OpenCommitteeError};
+use fastpay_ledger_statement::{
+    CommitteeEvent, CommitteeNumber, Cursor as Due, EventKind, Message, Receiver, VerifiedGroup,
+};
+use serde::Deserialize;
+
+use super::{Batch, end_compromised};
+use crate::authority::deposit_sink::ShardEvent;
+use crate::authority::shard::ChainTime;
+
+/// The shortest unlock window that a contract takes, in seconds: 3 days.
+pub const UNLOCK_WINDOW_S: u64 = 3 * 86_400;
+
+/// The configuration of a committee on a ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct LedgerConfig {
+    /// The file that describes the ledger: its genesis, and the addresses of its members.
+    pub file: PathBuf,
+    /// The number of the committee in it.
+    pub committee: CommitteeNumber,
+}
+
+/// A committee on a ledger that authorities can serve.
+pub struct LedgerDeployment {
+    ledger: CommitteeClient,
+    votes_validity_s: u64,
+}
+
+/// Why a ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// Its file, or the committee in it.
+    #[error(transparent)]
+    Open(#[from] OpenCommitteeError),
+    /// Authorities that lag would execute orders of an epoch that has ended.
+    #[error(
+        "the ledger counts redemption votes of an epoch for {0} s after it; authorities need at least {min} s",
+        min = 2 * UNLOCK_WINDOW_S
+    )]
+    Validity(u64),
+    /// A member does not answer, or not with what holds.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The groups cannot be read, or the settlement cluster has forked.
+    #[error(transparent)]
+    Groups(#[from] GroupsError),
+    /// A quorum of the settlement cluster certified what no honest one sends.
+    #[error("group {group} of the settlement cluster is impossible: {fault}")]
+    Impossible {
+        /// Its number.
+        group: u64,
+        /// The defect.
+        fault: LedgerFault,
+    },
+    /// A committee other than the stored one was installed in its epoch.
+    #[error("the ledger has installed another committee in epoch {0} than this authority has taken up")]
+    OtherCommittee(Epoch),
+    /// An installation is missing.
+    #[error("the ledger installs epoch {found} after epoch {after}")]
+    NotNext {
+        /// The epoch before.
+        after: Epoch,
+        /// The epoch.
+        found: Epoch,
+    },
+}
+
+/// What is wrong with a certified group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerFault {
+    /// An event is missing or repeated.
+    #[error("event {found} comes after event {after}")]
+    Index {
+        /// The event before.
+        after: TransactionIndex,
+        /// The event.
+        found: TransactionIndex,
+    },
+    /// A message that is no event, or an event of another committee.
+    #[error("a message is no event of this committee")]
+    Foreign,
+    /// Nothing is deposited, or by nobody.
+    #[error("event {0} deposits nothing, or for nobody")]
+    Deposit(TransactionIndex),
+    /// Its time is before that of an earlier group.
+    #[error("its time is before that of the group before")]
+    Time,
+}
+
+impl LedgerError {
+    /// Whether trying again later may succeed, without an operator.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Client(_) | Self::Groups(GroupsError::Unreachable { .. }))
+    }
+}
+
+impl LedgerDeployment {
+    /// Reads the ledger's file. No member is asked.
+    ///
+    /// # Errors
+    /// See [`LedgerError`].
+    pub fn read(config: &LedgerConfig) -> Result<Self, LedgerError> {
+        let ledger = CommitteeClient::open(&config.file, config.committee)?;
+        let votes_validity_s = ledger.client().layout().genesis().votes_validity_ms / 1_000;
+        if votes_validity_s < 2 * UNLOCK_WINDOW_S {
+            return Err(LedgerError::Validity(votes_validity_s));
+        }
+        Ok(Self { ledger, votes_validity_s })
+    }
+
+    /// The committee on it.
+    #[must_use]
+    pub fn ledger(&self) -> &CommitteeClient {
+        &self.ledger
+    }
+}
+
+/// An installation, as a group tells it.
+#[derive(Clone, Debug)]
+struct Installed {
+    committee: Committee,
+    compromised_since: Epoch,
+    /// The end of the epoch before.
+    end: EpochEnd,
+}
+
+/// Reads the groups for one committee.
+pub struct LedgerSource {
+    reader: GroupReader,
+    number: CommitteeNumber,
+    domain: Domain,
+    votes_validity_s: u64,
+    /// What the newest batch installs, in order.
+    installed: Vec<Installed>,
+}
+
+impl LedgerSource {
+    /// A source of this committee's events.
+    ///
+    /// # Errors
+    /// [`LedgerError::Client`].
+    pub fn new(ledger: &LedgerDeployment) -> Result<Self, LedgerError> {
+        let LedgerDeployment { ledger, votes_validity_s } = ledger;
+        let reader = GroupReader::new(ledger.client(), Receiver::Committee(ledger.number()))?;
+        let (number, domain, installed) = (ledger.number(), ledger.domain(), Vec::new());
+        Ok(Self { reader, number, domain, votes_validity_s: *votes_validity_s, installed })
+    }
+
+    pub(super) fn start() -> Cursor {
+        position(Due::default(), TransactionIndex(0))
+    }
+
+    pub(super) async fn next(&mut self, cursor: &Cursor, time: ChainTime) -> Result<Batch, LedgerError> {
+        let next = cursor.block_number.saturating_add(1);
+        let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
+        let (has_more, mut events) = (!groups.is_empty(), Vec::new());
+        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
+        self.installed.clear();
+        for group in &groups {
+            let number = group.group().number;
+            let last = self.read(group, cursor.last_index, &mut time, &mut events);
+            let last = last.map_err(|fault| LedgerError::Impossible { group: number, fault })?;
+            cursor = position(group.cursor(), last);
+        }
+        Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
+    }
+
+    /// Adds a group's events, and gives the index of the newest.
+    fn read(
+        &mut self,
+        group: &VerifiedGroup,
+        mut last: TransactionIndex,
+        time: &mut ChainTime,
+        events: &mut Vec<ShardEvent>,
+    ) -> Result<TransactionIndex, LedgerFault> {
+        let now = group.time().0 / 1_000;
+        if now < time.block_time {
+            return Err(LedgerFault::Time);
+        }
+        time.block_time = now;
+        for message in &group.group().messages {
+            let Message::Event(event) = message else { return Err(LedgerFault::Foreign) };
+            if last.next() != Some(event.index) {
+                return Err(LedgerFault::Index { after: last, found: event.index });
+            }
+            last = event.index;
+            events.push(self.event(event, now)?);
+        }
+        Ok(last)
+    }
+
+    /// What an event of a group of this time, in seconds, is to the shards.
+    fn event(&mut self, event: &CommitteeEvent, now: u64) -> Result<ShardEvent, LedgerFault> {
+        let index = event.index;
+        Ok(match &event.kind {
+            EventKind::Funded(funding) => {
+                if funding.committee != self.number {
+                    return Err(LedgerFault::Foreign);
+                }
+                if funding.amount == Amount::ZERO || funding.account == AccountId::ZERO {
+                    return Err(LedgerFault::Deposit(index));
+                }
+                let (recipient, asset, amount) = (funding.account, funding.asset, funding.amount);
+                ShardEvent::Deposit(Deposit { index, recipient, asset, amount })
+            }
+            EventKind::Redeemed { redemption, .. } => {
+                let kind = UnlockEventKind::Spent(self.domain.transfer_digest(&redemption.clone().into()));
+                ShardEvent::Unlock { index, account: redemption.sender, sequence: redemption.sequence, kind }
+            }
+            EventKind::Rotated { committee, compromised_since, .. } => {
+                let (epoch, compromised_since) = (committee.epoch(), *compromised_since);
+                // A group may be later than the installation. All authorities read the same one, and what they execute
+                // last can be redeemed for at least as long as their window, less that delay.
+                let end = EpochEnd::new(now.saturating_add(self.votes_validity_s), UNLOCK_WINDOW_S);
+                self.installed.push(Installed { committee: committee.clone(), compromised_since, end });
+                let voidable_at = now.saturating_add(UNLOCK_WINDOW_S);
+                ShardEvent::Installation(Installation { after: index, index, epoch, compromised_since, voidable_at })
+            }
+        })
+    }
+
+    /// The committees with those that the newest batch installs. After a crash some of them may be known.
+    pub(super) fn committees(&self, mut committees: Committees) -> Result<Committees, LedgerError> {
+        for Installed { committee, compromised_since, end } in &self.installed {
+            let epoch = committee.epoch();
+            if let Some(known) = committees.get(epoch) {
+                if **known != *committee {
+                    return Err(LedgerError::OtherCommittee(epoch));
+                }
+                continue;
+            }
+            let after = committees.current().epoch();
+            committees.install(committee.clone()).map_err(|_| LedgerError::NotNext { after, found: epoch })?;
+            committees.note_end(after, *end);
+            if *compromised_since < epoch {
+                end_compromised(&mut committees, *compromised_since);
+            }
+        }
+        Ok(committees)
+    }
+}
+
+/// The position before a group that is due.
+fn position(due: Due, last_index: TransactionIndex) -> Cursor {
+    Cursor { block_number: due.next.saturating_sub(1), block_hash: due.previous, last_index }
+}

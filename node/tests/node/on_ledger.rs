@@ -1,0 +1,105 @@
+//! A whole authority whose Primary is a ledger. The ledger is scripted: its rules and certificates are real.
+
+use std::path::Path;
+
+use fastpay_core::{AccountKey, Amount, Asset, Balance, Epoch, PrimaryAddress, SequenceNumber};
+use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
+use fastpay_ledger_statement::Time;
+use fastpay_node::authority::config::{Config, Overrides};
+use fastpay_node::authority::keys::KeyFiles;
+use fastpay_node::operator::setup::{self, LedgerKind, PrimarySection, SetupError};
+use fastpay_program::Clock;
+use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
+
+use crate::authority::{Running, free_ports, get};
+use crate::scene::eventually_async;
+
+fn bank() -> AccountKey {
+    AccountKey::ed25519([1; 32])
+}
+
+fn init(folder: &Path, name: &str, ledger: &Path, committee: &TestCommittee) -> Result<Config, SetupError> {
+    let (listen, http) = free_ports(2);
+    let config = folder.join(format!("{name}.toml"));
+    let (kind, file) = (LedgerKind::Ledger, ledger.to_path_buf());
+    let request = setup::Request {
+        config: config.clone(),
+        data: folder.join(name),
+        endpoints: None,
+        keys: KeyFiles::in_folder(folder),
+        shards: 2.try_into().unwrap(),
+        listen,
+        http,
+        primary: Some(PrimarySection::Ledger { kind, file, committee: COMMITTEE }),
+        genesis: None,
+    };
+    setup::init(request, committee.keys[0].public().name)?;
+    Ok(Config::read(&config, Overrides::default()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_credits_what_a_ledger_funds_and_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = Time(Clock::system().now_ms() - 60_000);
+    let mut ledger = ScriptedLedger::start(&TestCommittee::new(4).committee, &bank(), now).await;
+    let committee = TestCommittee::with(4, ledger.history().domain(), Epoch(0));
+    let missing = init(folder.path(), "nowhere", &folder.path().join("ledger.toml"), &committee).unwrap_err();
+    assert!(matches!(missing, SetupError::Ledger(_)), "{missing}");
+    let file = ledger.write(folder.path());
+    let config = init(folder.path(), "data", &file, &committee).unwrap();
+    let keys = committee.keys[0].clone();
+    let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
+    let order = alice.sign(&committee.domain, payment(alice.id(), bob.id(), 10, 0));
+
+    let running = Running::ready(config.clone(), keys.clone()).await;
+    ledger.history().fund(&bank(), &[(alice.id(), 100)]);
+    let balance = async |running: &Running, account: &TestAccount, expected: u128| {
+        let shard = running.client.shard_of(&account.id()).clone();
+        eventually_async("the balance is right", || async {
+            let state = shard.account(account.id()).await.unwrap();
+            state.balance(Asset::ETHER) == Balance::from(Amount(expected))
+        })
+        .await;
+    };
+    balance(&running, &alice, 100).await;
+    let shard = running.client.shard_of(&alice.id());
+    shard.order(&order).await.unwrap();
+    let confirmed = shard.confirm(&committee.certificate(&order)).await;
+    assert_eq!(confirmed, Ok((Some(Epoch(0)), SequenceNumber(1))));
+    balance(&running, &bob, 10).await;
+    let (_, status) = get(running.http, "/v1/status").await.unwrap();
+    assert!(status.contains(&format!("{:?}", committee.domain.contract()).to_lowercase()), "{status}");
+    assert!(status.contains("\"restored\":false"), "{status}");
+    running.stop().await.unwrap();
+
+    // It starts, and votes, while the ledger is away; then it follows on.
+    (0..4).for_each(|member| ledger.kill(member));
+    let running = Running::begin(config, vec![keys.clone()]);
+    eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
+    balance(&running, &alice, 90).await;
+    let paid = redemption(alice.id(), PrimaryAddress::repeat_byte(9), 20, 1);
+    let order = alice.sign(&committee.domain, paid.clone());
+    let shard = running.client.shard_of(&alice.id());
+    shard.order(&order).await.unwrap();
+    shard.confirm(&committee.certificate(&order)).await.unwrap();
+    balance(&running, &alice, 70).await;
+    for member in 0..4 {
+        ledger.revive(member).await;
+    }
+    ledger.history().redeem(&bank(), &committee.keys, Epoch(0), &paid).unwrap();
+    ledger.history().fund(&bank(), &[(alice.id(), 5)]);
+    balance(&running, &alice, 75).await;
+    eventually_async("it is ready", || async {
+        get(running.http, "/ready").await.is_some_and(|(code, _)| code == 200)
+    })
+    .await;
+    running.stop().await.unwrap();
+
+    // Another folder for the same keys may lack votes: the ledger says that the committee is in use.
+    let again = init(folder.path(), "again", &file, &committee).unwrap();
+    let running = Running::ready(again, keys).await;
+    balance(&running, &alice, 105).await;
+    let (_, status) = get(running.http, "/v1/status").await.unwrap();
+    assert!(status.contains("\"restored\":true"), "{status}");
+    running.stop().await.unwrap();
+}

@@ -1,0 +1,91 @@
+//! The audit's events and sums where the Primary is a ledger: deposits and paid redemptions from the certified groups, and
+//! the omnibus from a certified state.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpay_core::{Asset, AuthorityName, Deposit, Epoch, TransactionIndex};
+use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader};
+use fastpay_ledger_statement::{CommitteeEvent, Cursor, EventKind, Message, Receiver};
+
+use super::books::Books;
+use super::totals::{Ledger, Moved, Reading, Redemptions, Spending, SpendingState, Spendings};
+use crate::error::WalletError;
+use crate::reserve::oldest_state;
+
+/// The events of a committee on a ledger, as far as they were read.
+pub(super) struct LedgerEvents {
+    ledger: CommitteeClient,
+    reader: GroupReader,
+    due: Cursor,
+    last: TransactionIndex,
+    spendings: Spendings,
+}
+
+impl LedgerEvents {
+    pub(super) fn new(ledger: CommitteeClient) -> Result<Self, WalletError> {
+        let reader = GroupReader::new(ledger.client(), Receiver::Committee(ledger.number()))?;
+        let (due, last, spendings) = (Cursor::default(), TransactionIndex(0), Spendings::new());
+        Ok(Self { ledger, reader, due, last, spendings })
+    }
+
+    pub(super) fn spendings(&self) -> &Spendings {
+        &self.spendings
+    }
+
+    /// Reads the new events.
+    pub(super) async fn read(&mut self, books: &mut Books) -> Result<(), WalletError> {
+        loop {
+            let groups = self.reader.next(self.due).await?;
+            let Some(newest) = groups.last() else { return Ok(()) };
+            self.due = newest.cursor();
+            for message in groups.iter().flat_map(|group| &group.group().messages) {
+                let Message::Event(event) = message else { return Err(ClientError::Malformed.into()) };
+                if self.last.next() != Some(event.index) {
+                    return Err(ClientError::Malformed.into());
+                }
+                self.last = event.index;
+                self.take_note(event, books);
+            }
+        }
+    }
+
+    fn take_note(&mut self, event: &CommitteeEvent, books: &mut Books) {
+        match &event.kind {
+            EventKind::Funded(funding) => {
+                let (index, recipient) = (event.index, funding.account);
+                books.deposit(&Deposit { index, recipient, asset: funding.asset, amount: funding.amount });
+            }
+            EventKind::Redeemed { redemption, .. } => {
+                let digest = self.ledger.domain().transfer_digest(&redemption.clone().into());
+                let on = Moved { asset: redemption.asset, amount: redemption.amount, digest };
+                let spending = Spending { on, state: SpendingState::Paid };
+                self.spendings.insert((redemption.sender, redemption.sequence), spending);
+            }
+            EventKind::Rotated { committee, compromised_since, .. } => {
+                if *compromised_since < committee.epoch() && committee.epoch() > Epoch(0) {
+                    books.recovered();
+                }
+            }
+        }
+    }
+
+    /// The omnibus, and the known redemptions that are paid. Also returns whether no event came meanwhile.
+    pub(super) async fn totals(
+        &self,
+        assets: &BTreeSet<Asset>,
+        readings: &BTreeMap<AuthorityName, Reading>,
+    ) -> Result<(Ledger, Redemptions, bool), WalletError> {
+        let (mut totals, backing) = (BTreeMap::new(), BTreeMap::new());
+        for asset in assets {
+            totals.insert(*asset, self.ledger.omnibus(*asset, oldest_state()).await?);
+        }
+        let mut redeemed = Redemptions::new();
+        for (name, moved) in readings.values().flat_map(|reading| &reading.redemptions) {
+            if self.spendings.get(name).is_some_and(|spending| spending.pays(moved)) {
+                redeemed.insert(*name, *moved);
+            }
+        }
+        let is_still = self.ledger.newest_event(oldest_state()).await? == self.last;
+        Ok((Ledger { last_transaction_index: self.last, totals, backing }, redeemed, is_still))
+    }
+}
