@@ -56,8 +56,10 @@ const IDENTIFY_AGAIN_MS = 30_000;
 const RENAMED_AGAIN_MS = 1_000;
 
 /** Decides whether a name that an authority gives counts. */
-interface Naming {
+export interface Naming {
+  /** The clients of the other authorities. */
   readonly others: () => readonly AuthorityClient[];
+  /** Whether the name of this authority counts. */
   readonly counts: (name: Hex, authority: AuthorityClient) => boolean;
 }
 

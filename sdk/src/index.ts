@@ -4,7 +4,7 @@ export * from "./accounts.js";
 export * from "./amounts.js";
 export * from "./archive/checkpoint.js";
 export * from "./archive/page.js";
-export { AuthorityClient } from "./authority.js";
+export { AuthorityClient, type Naming } from "./authority.js";
 export type { Address, Hex } from "./bytes.js";
 export * from "./certificate.js";
 export type { Finality } from "./chain/contract.js";
