@@ -10,7 +10,7 @@ use fastpay_program::ErrorKind;
 use fastpay_program::console::LostAnswer;
 
 use crate::decimal::DecimalError;
-use crate::folder::{ConfigError, ContactError, FolderError, KeyError};
+use crate::folder::{ConfigError, ContactError, FolderError, InstructionErrand, KeyError};
 use crate::link::LinkError;
 use fastpay_client::NetworkError;
 use fastpay_client::QuorumError;
@@ -64,6 +64,12 @@ pub enum WalletError {
          it was carried out, and remove its file in the wallet's folder `ledger`"
     )]
     UnknownOutcome(ClusterId),
+    /// An earlier instruction of the key is unfinished, or was carried out and not reported yet. Nothing else was sent.
+    #[error(
+        "{0} is unfinished, or was carried out after all: repeat exactly that command, which pays once alone, and then \
+         this one"
+    )]
+    UnfinishedInstruction(Box<InstructionErrand>),
     /// A transaction on the Primary failed.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -268,7 +274,7 @@ impl WalletError {
             Self::Primary(PrimaryError::InsufficientFunds) | Self::Rejected(Rejection::ReserveTooLow(_)) => {
                 ErrorKind::Funds
             }
-            Self::UnknownOutcome(_) => ErrorKind::Conflict,
+            Self::UnknownOutcome(_) | Self::UnfinishedInstruction(_) => ErrorKind::Conflict,
             Self::Ledger(_) | Self::Groups(_) | Self::Rejected(_) => ErrorKind::Primary,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
             Self::Quorum(

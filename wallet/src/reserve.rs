@@ -1,22 +1,27 @@
 //! A reserve on a ledger: it funds FastPay accounts, and its key hands redemptions to the ledger. The part of
-//! [`crate::ChainAccount`], where the Primary is a ledger. An instruction is on disk before it is sent, and its outcome is
-//! known before another one is signed.
+//! [`crate::ChainAccount`], where the Primary is a ledger.
+//!
+//! An instruction is on disk before it is sent. What became of a deposit is proven and reported before another errand is
+//! begun: the same errand continues it, and any other is refused. What opens or redeems is done once whoever sends it, so
+//! any errand finishes it.
 
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Certificate, Committees, ContractVote, SequenceNumber, TransactionIndex,
     Transfer, VerifiedCertificate, VoteSignature,
 };
-use fastpay_ledger_client::{Client, CommitteeClient};
+use fastpay_ledger_client::{Client, ClientError, CommitteeClient};
 use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, Request, StateKey, Time};
 
 use crate::error::WalletError;
-use crate::folder::{Folder, InstructionErrand, InstructionJournal, Instructions, PendingInstruction, now_ms};
+use crate::folder::{Folder, InstructionErrand, InstructionJournal, Instructions, StoredInstruction, now_ms};
 use crate::wallet::LOCK_PATIENCE;
 
 /// A state of the ledger is this old at most, in milliseconds: it decides height after height, also without work.
 const STATE_AGE_MS_MAX: u64 = 600_000;
-/// A number that another instruction has used is replaced so often: other programs may use the same key.
-const TRIES: usize = 5;
+/// An errand takes so many instructions at most: other programs may use the same key and its numbers.
+const STEPS_MAX: usize = 8;
+/// So often a member may answer with what was true before.
+const OUTDATED_MAX: usize = 5;
 
 /// The oldest state of a ledger that is believed.
 pub(crate) fn oldest_state() -> Time {
@@ -59,28 +64,39 @@ impl Reserve {
         self.ledger.client()
     }
 
-    /// Funds a FastPay account from the reserve, which it opens if it is not open. If the same deposit is unfinished from
-    /// before, it finishes that one and makes no second. Returns once the reserve is debited: the account is credited
-    /// soon.
+    /// Funds a FastPay account from the reserve, which it opens if it is not open. A deposit that is unfinished, or not
+    /// reported by [`Reserve::note_reported`], is continued by the same call and excludes any other. Returns once the
+    /// reserve is debited: the account is credited soon.
     ///
     /// # Errors
-    /// See [`WalletError`]. Unless it is [`WalletError::Rejected`], the deposit may still happen: the same call again
-    /// continues with it.
+    /// See [`WalletError`]. The deposit may still happen: the same call again continues with it. Nothing was sent after
+    /// [`WalletError::UnfinishedInstruction`].
     pub async fn deposit(&self, recipient: AccountId, asset: Asset, amount: Amount) -> Result<CarriedOut, WalletError> {
-        let owner = self.key.account();
-        let shard = self.client().partition().of_reserve(&owner);
-        let opened = self.client().read(shard, &StateKey::Opened(owner), oldest_state()).await?;
-        if opened.value.is_none() {
-            match self.run(shard, InstructionErrand::Open {}, &Action::Open).await {
-                // The state that was read was older.
-                Ok(_) | Err(WalletError::Rejected(Rejection::AlreadyOpen)) => {}
-                Err(error) => return Err(error),
-            }
-        }
         let after = self.ledger.newest_event(oldest_state()).await?;
         let committee = self.ledger.number();
         let action = Action::Fund { committee, account: recipient, asset, amount };
-        self.run(shard, InstructionErrand::Deposit { recipient, asset, amount, after }, &action).await
+        let errand = InstructionErrand::Deposit { recipient, asset, amount, after };
+        self.run(self.cluster(), &errand, &action).await
+    }
+
+    /// Notes that the user knows of a deposit: from now on, the same call makes another one.
+    ///
+    /// # Errors
+    /// See [`WalletError`].
+    pub async fn note_reported(&self, deposit: &CarriedOut) -> Result<(), WalletError> {
+        let journal = self.instructions.lock(self.cluster(), LOCK_PATIENCE).await?;
+        match journal.newest()? {
+            Some(mut newest) if newest.is_carried_out && newest.errand == deposit.errand => {
+                newest.is_reported = true;
+                Ok(journal.store(&newest)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The cluster that keeps the reserve.
+    fn cluster(&self) -> ClusterId {
+        self.client().partition().of_reserve(&self.key.account())
     }
 
     /// Hands a certified redemption to the ledger, which pays it to the reserve of the recipient. `committees` are those of
@@ -108,105 +124,195 @@ impl Reserve {
         let (committee, redemption, epoch) = (self.ledger.number(), redemption.clone(), *epoch);
         let settlement = self.client().partition().settlement;
         let action = Action::Redeem { committee, redemption, epoch, votes };
-        match self.run(settlement, InstructionErrand::Redeem { sender, sequence }, &action).await {
+        match self.run(settlement, &InstructionErrand::Redeem { sender, sequence }, &action).await {
             Ok(CarriedOut { outcome: Outcome::Redeemed(index), .. }) => Ok(Some(index)),
             Ok(_) | Err(WalletError::Rejected(Rejection::AlreadyRedeemed)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Finishes what an earlier command has left unfinished at a cluster, and then has the action carried out.
+    /// Has the action carried out, after what an earlier command has left unfinished.
     async fn run(
         &self,
         shard: ClusterId,
-        errand: InstructionErrand,
+        errand: &InstructionErrand,
         action: &Action,
     ) -> Result<CarriedOut, WalletError> {
         let journal = self.instructions.lock(shard, LOCK_PATIENCE).await?;
-        let mut sequence = match self.finish(&journal, shard, &errand).await? {
-            Finished::Same(carried_out) => return Ok(carried_out),
-            Finished::Next(sequence) => sequence,
-            Finished::Nothing => {
-                let key = StateKey::Sequence(self.key.account());
-                let read = self.client().read(shard, &key, oldest_state()).await?.value;
-                let next = read.map(|value| borsh::from_slice(&value)).transpose();
-                next.map_err(|_| fastpay_ledger_client::ClientError::Malformed)?.unwrap_or_default()
-            }
-        };
-        let mut rejection = Rejection::Busy;
-        for _ in 0..TRIES {
-            let (deployment, signer) = (self.client().layout().deployment(), self.key.account());
-            let instruction = Instruction { deployment, shard, signer, sequence, action: action.clone() };
-            let request = Request::Instruct(Box::new(instruction.signed(&self.key)));
-            let pending = PendingInstruction::new(errand.clone(), &request);
-            journal.store(&pending)?;
-            match self.client().submit(shard, &request).await?.result {
-                Ok(outcome) => {
-                    journal.finish()?;
-                    return Ok(CarriedOut { errand, outcome, resumed: false });
-                }
-                // Another instruction has used the number, so this one is never carried out.
-                Err(Rejection::SequenceConflict(next) | Rejection::SequenceForgotten(next)) => sequence = next,
-                Err(rejected) => {
-                    journal.store(&pending.rejected())?;
-                    rejection = rejected;
-                    break;
-                }
+        let opening = InstructionErrand::Open {};
+        let (mut opens, mut resumed, mut told, mut last) = (false, true, None, Rejection::Busy);
+        for _ in 0..STEPS_MAX {
+            let (wanted, wanted_action) = if opens { (&opening, &Action::Open) } else { (errand, action) };
+            let due = match told.take() {
+                Some(number) => Due::SignNext(number),
+                None => due(shard, journal.newest()?, wanted)?,
+            };
+            let is_fresh = matches!(due, Due::SignNext(_));
+            resumed = resumed && (opens || matches!(due, Due::Send(_)));
+            let signed = |number, rejected| {
+                let request = self.sign(shard, number, wanted_action);
+                StoredInstruction::new(wanted.clone(), &request, rejected)
+            };
+            let instruction = match due {
+                Due::Known(errand) => return Ok(CarriedOut { errand, outcome: Outcome::Funding, resumed: true }),
+                Due::Send(instruction) => instruction,
+                Due::SignNext(number) => signed(self.number(shard).await?.max(number), Vec::new()),
+                Due::SignInPlace(number, rejected) => signed(number, rejected),
+            };
+            journal.store(&instruction)?;
+            let is_wanted = instruction.errand.is_same(errand);
+            let sent = instruction.errand.clone();
+            match self.send(&journal, shard, instruction, is_fresh).await? {
+                Sent::CarriedOut(outcome) if is_wanted => return Ok(CarriedOut { errand: sent, outcome, resumed }),
+                Sent::CarriedOut(_) | Sent::OtherCarriedOut => opens = false,
+                Sent::Used(next, why) => (told, last) = (Some(next), why),
+                Sent::Rejected(Rejection::NotOpen) if is_wanted && !errand.is_idempotent() => opens = true,
+                Sent::Rejected(why) if is_wanted => return Err(why.into()),
+                // It was open before, or was redeemed before.
+                Sent::Rejected(why) => (opens, last) = (false, why),
             }
         }
-        Err(WalletError::Rejected(rejection))
+        Err(last.into())
     }
 
-    /// Sends an unfinished instruction again.
-    async fn finish(
+    /// The number that the ledger expects of the key, in the newest state of f + 1 members.
+    async fn number(&self, shard: ClusterId) -> Result<SequenceNumber, WalletError> {
+        let key = StateKey::Sequence(self.key.account());
+        let read = self.client().read_newest(shard, &key, oldest_state()).await?.value;
+        let number = read.map(|value| borsh::from_slice(&value)).transpose();
+        Ok(number.map_err(|_| ClientError::Malformed)?.unwrap_or_default())
+    }
+
+    fn sign(&self, shard: ClusterId, sequence: SequenceNumber, action: &Action) -> Request {
+        let (deployment, signer) = (self.client().layout().deployment(), self.key.account());
+        let instruction = Instruction { deployment, shard, signer, sequence, action: action.clone() };
+        Request::Instruct(Box::new(instruction.signed(&self.key)))
+    }
+
+    /// Sends an instruction that is on disk, and stores what is proven of it.
+    async fn send(
         &self,
         journal: &InstructionJournal,
         shard: ClusterId,
-        errand: &InstructionErrand,
-    ) -> Result<Finished, WalletError> {
-        let Some(pending) = journal.pending()? else { return Ok(Finished::Nothing) };
-        let request = pending.request().ok_or(WalletError::UnknownOutcome(shard))?;
-        let Request::Instruct(signed) = &request else { return Err(WalletError::UnknownOutcome(shard)) };
-        let sequence = signed.instruction.sequence;
-        // The instruction that follows takes its number, so only one of both is carried out.
-        if pending.is_rejected {
-            return Ok(Finished::Next(sequence));
-        }
-        match self.client().submit(shard, &request).await?.result {
+        mut instruction: StoredInstruction,
+        is_fresh: bool,
+    ) -> Result<Sent, WalletError> {
+        let (request, _) = instruction.request().ok_or(WalletError::UnknownOutcome(shard))?;
+        let result = self.client().submit(shard, &request).await?.result;
+        let sent = match result {
             Ok(outcome) => {
-                journal.finish()?;
-                let errand_of = pending.errand.clone();
-                let same = CarriedOut { errand: pending.errand, outcome, resumed: true };
-                Ok(if is_same(&errand_of, errand) { Finished::Same(same) } else { Finished::Nothing })
+                // Nothing else is carried out under its number.
+                instruction.rejected_before.clear();
+                instruction.is_carried_out = true;
+                Sent::CarriedOut(outcome)
             }
-            Err(Rejection::SequenceConflict(next)) => {
-                journal.finish()?;
-                Ok(Finished::Next(next))
+            Err(why @ Rejection::SequenceConflict(next)) => {
+                if self.is_earlier_carried_out(journal, shard, &instruction.rejected_before).await? {
+                    return Ok(Sent::OtherCarriedOut);
+                }
+                instruction.rejected_before.clear();
+                instruction.is_rejected = true;
+                Sent::Used(next, why)
             }
-            // Whether it was this one that was carried out is no longer known there.
-            Err(Rejection::SequenceForgotten(_)) => Err(WalletError::UnknownOutcome(shard)),
-            Err(_) => Ok(Finished::Next(sequence)),
+            Err(why @ Rejection::SequenceForgotten(next)) => {
+                // Under a number that was read just now, nothing of this key was sent before.
+                let is_idempotent = |one: &StoredInstruction| one.errand.is_idempotent();
+                let are_idempotent =
+                    is_idempotent(&instruction) && instruction.rejected_before.iter().all(is_idempotent);
+                if !is_fresh && !are_idempotent {
+                    return Err(WalletError::UnknownOutcome(shard));
+                }
+                instruction.is_rejected = true;
+                Sent::Used(next, why)
+            }
+            Err(why) => {
+                instruction.is_rejected = true;
+                Sent::Rejected(why)
+            }
+        };
+        journal.store(&instruction)?;
+        Ok(sent)
+    }
+
+    /// Whether the instruction that has used the number of these is one of them, which is then the newest on disk.
+    async fn is_earlier_carried_out(
+        &self,
+        journal: &InstructionJournal,
+        shard: ClusterId,
+        rejected: &[StoredInstruction],
+    ) -> Result<bool, WalletError> {
+        let unknown = || WalletError::UnknownOutcome(shard);
+        for earlier in rejected.iter().filter(|earlier| !earlier.errand.is_idempotent()) {
+            let (request, _) = earlier.request().ok_or_else(unknown)?;
+            let mut is_dead = false;
+            for _ in 0..OUTDATED_MAX {
+                match self.client().submit(shard, &request).await?.result {
+                    Ok(_) => {
+                        let mut earlier = earlier.clone();
+                        (earlier.is_rejected, earlier.is_carried_out) = (false, true);
+                        journal.store(&earlier)?;
+                        return Ok(true);
+                    }
+                    Err(Rejection::SequenceConflict(_)) => {
+                        is_dead = true;
+                        break;
+                    }
+                    Err(Rejection::SequenceForgotten(_)) => return Err(unknown()),
+                    // An answer of before the number was used.
+                    Err(_) => {}
+                }
+            }
+            if !is_dead {
+                return Err(unknown());
+            }
         }
+        Ok(false)
     }
 }
 
-/// What became of an unfinished instruction.
-enum Finished {
-    /// It was carried out, and is what is asked for.
-    Same(CarriedOut),
-    /// It was not carried out, or another one was; this number is next.
-    Next(SequenceNumber),
-    /// There was none, or another one was carried out.
-    Nothing,
+/// What is to be done next for an errand.
+enum Due {
+    /// It was carried out before, and not reported.
+    Known(InstructionErrand),
+    /// This one is to be sent again.
+    Send(StoredInstruction),
+    /// One is to be signed under this number at least.
+    SignNext(SequenceNumber),
+    /// One is to be signed under the number of these, which were rejected.
+    SignInPlace(SequenceNumber, Vec<StoredInstruction>),
 }
 
-/// Whether two errands are the same but for when they began.
-fn is_same(one: &InstructionErrand, other: &InstructionErrand) -> bool {
-    let begun_at_once = |errand: &InstructionErrand| match errand.clone() {
-        InstructionErrand::Deposit { recipient, asset, amount, .. } => {
-            InstructionErrand::Deposit { recipient, asset, amount, after: TransactionIndex(0) }
+/// What became of an instruction that was sent.
+enum Sent {
+    CarriedOut(Outcome),
+    /// It never is: one that was rejected before was carried out under its number after all.
+    OtherCarriedOut,
+    /// It never is: its number was used by another program. The number is the next one.
+    Used(SequenceNumber, Rejection),
+    /// It may be carried out later.
+    Rejected(Rejection),
+}
+
+/// What is due for an errand after the newest instruction.
+fn due(shard: ClusterId, newest: Option<StoredInstruction>, errand: &InstructionErrand) -> Result<Due, WalletError> {
+    let Some(newest) = newest else { return Ok(Due::SignNext(SequenceNumber(0))) };
+    let (_, number) = newest.request().ok_or(WalletError::UnknownOutcome(shard))?;
+    let is_reported = newest.is_reported || newest.errand.is_idempotent();
+    let (is_same, unfinished) =
+        (newest.errand.is_same(errand), || WalletError::UnfinishedInstruction(Box::new(newest.errand.clone())));
+    match (newest.is_carried_out, newest.is_rejected) {
+        (true, _) if is_reported => Ok(Due::SignNext(number.next().ok_or(WalletError::UnknownOutcome(shard))?)),
+        (true, _) if is_same => Ok(Due::Known(newest.errand)),
+        (false, false) if is_same || newest.errand.is_idempotent() => Ok(Due::Send(newest)),
+        (true, _) | (false, false) => Err(unfinished()),
+        (false, true) => {
+            let mut rejected = newest.into_rejected();
+            let Some(at) = rejected.iter().position(|one| one.errand.is_same(errand)) else {
+                return Ok(Due::SignInPlace(number, rejected));
+            };
+            let mut again = rejected.remove(at);
+            (again.is_rejected, again.rejected_before) = (false, rejected);
+            Ok(Due::Send(again))
         }
-        errand => errand,
-    };
-    begun_at_once(one) == begun_at_once(other)
+    }
 }

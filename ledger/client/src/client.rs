@@ -160,7 +160,9 @@ impl Client {
         let mut last = "it has no members".to_owned();
         for (_, channel) in channels {
             let mut client = LedgerClient::new(channel.clone());
-            let read = client.read(ReadRequest { key: encoded.clone() }).await;
+            let mut call = tonic::Request::new(ReadRequest { key: encoded.clone() });
+            call.set_timeout(READ_TIMEOUT);
+            let read = client.read(call).await;
             match self.proven(read, key, oldest, members) {
                 Ok(reading) => return Ok(reading),
                 Err(why) => last = why,

@@ -91,6 +91,12 @@ impl History {
         (self.round, self.voters) = (round, voters);
     }
 
+    /// An entry of the newest state.
+    #[must_use]
+    pub fn read(&self, key: &StateKey) -> Option<Vec<u8>> {
+        self.state.read(key).map(<[u8]>::to_vec)
+    }
+
     /// Lets time pass before the next height.
     pub fn wait(&mut self, ms: u64) {
         self.time.0 += ms;
@@ -252,6 +258,8 @@ pub enum Submits {
     LoseRequests,
     /// They are carried out, and the answers never arrive.
     LoseAnswers,
+    /// The same, but for rejections, which arrive.
+    LoseOutcomes,
 }
 
 /// What a member serves.
@@ -262,6 +270,8 @@ struct Served {
     knows: usize,
     asked: u64,
     submits: Submits,
+    /// It answers reads from this history.
+    reads: Option<History>,
     /// Connections that were made before end with their next call.
     is_away: bool,
 }
@@ -327,6 +337,7 @@ impl ScriptedLedger {
             knows: usize::MAX,
             asked: 0,
             submits: Submits::Work,
+            reads: None,
             is_away: false,
         };
         let members: Vec<_> = (0..4).map(|_| Arc::new(Mutex::new(served()))).collect();
@@ -391,6 +402,13 @@ impl ScriptedLedger {
     #[must_use]
     pub fn asked(&self, member: usize) -> u64 {
         locked(&self.members[member]).asked
+    }
+
+    /// From now on, a member answers reads from the states that it has now: they are certified, and get older.
+    pub fn read_no_further(&self, member: usize) {
+        let mut served = locked(&self.members[member]);
+        let now = locked(&served.history).clone();
+        served.reads = Some(now);
     }
 
     /// What becomes of requests from now on.
@@ -465,8 +483,11 @@ impl Ledger for Member {
         if served.submits == Submits::LoseAnswers {
             return Err(Status::unavailable("lost"));
         }
-        let answer = history.answers.iter().rev().find(|proof| proof.answer.request == digest);
-        Ok(Response::new(SubmitReply { answer: answer.unwrap().encode() }))
+        let answer = history.answers.iter().rev().find(|proof| proof.answer.request == digest).unwrap();
+        if served.submits == Submits::LoseOutcomes && answer.answer.result.is_ok() {
+            return Err(Status::unavailable("lost"));
+        }
+        Ok(Response::new(SubmitReply { answer: answer.encode() }))
     }
 
     async fn relay(&self, _: tonic::Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {
@@ -476,7 +497,8 @@ impl Ledger for Member {
     async fn read(&self, request: tonic::Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
         let key = state_key(&request.into_inner().key)?;
         let served = self.served()?;
-        let history = locked(&served.history);
+        let newest = locked(&served.history);
+        let history = served.reads.as_ref().unwrap_or(&newest);
         let (header, certificate) = history.head.clone().unwrap();
         let proof = ReadProof { header, certificate, proof: history.state.prove(&key) };
         Ok(Response::new(ReadReply { proof: proof.encode() }))

@@ -32,12 +32,13 @@ impl LedgerEvents {
         &self.spendings
     }
 
-    /// Reads the new events.
+    /// Reads the new events, at least up to the newest one of now. More may come meanwhile, without an end.
     pub(super) async fn read(&mut self, books: &mut Books) -> Result<(), WalletError> {
+        let newest = self.ledger.newest_event(oldest_state()).await?;
         loop {
             let groups = self.reader.next(self.due).await?;
-            let Some(newest) = groups.last() else { return Ok(()) };
-            self.due = newest.cursor();
+            let Some(last) = groups.last() else { return Ok(()) };
+            self.due = last.cursor();
             for message in groups.iter().flat_map(|group| &group.group().messages) {
                 let Message::Event(event) = message else { return Err(ClientError::Malformed.into()) };
                 if self.last.next() != Some(event.index) {
@@ -45,6 +46,9 @@ impl LedgerEvents {
                 }
                 self.last = event.index;
                 self.take_note(event, books);
+            }
+            if self.last >= newest {
+                return Ok(());
             }
         }
     }
@@ -87,5 +91,40 @@ impl LedgerEvents {
         }
         let is_still = self.ledger.newest_event(oldest_state()).await? == self.last;
         Ok((Ledger { last_transaction_index: self.last, totals, backing }, redeemed, is_still))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fastpay_core::{AccountId, AccountKey};
+    use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
+    use fastpay_ledger_statement::Time;
+    use fastpay_testkit::TestCommittee;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_reading_ends_also_while_somebody_funds_at_every_height() {
+        let (bank, committee) = (AccountKey::ed25519([1; 32]), TestCommittee::new(4).committee);
+        let begin = Time(crate::folder::now_ms() - 60_000);
+        let ledger = ScriptedLedger::start(&committee, &bank, begin).await;
+        let folder = tempfile::tempdir().unwrap();
+        let client = CommitteeClient::open(&ledger.write(folder.path()), COMMITTEE).unwrap();
+        let (mut events, mut books) = (LedgerEvents::new(client).unwrap(), Books::new(Vec::new()));
+        let fund = || ledger.history().fund(&bank, &[(AccountId::from_ed25519(&[7; 32]), 1)]);
+        let funding = async {
+            loop {
+                fund();
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        };
+        (0..100).for_each(|_| fund());
+        tokio::select! {
+            read = tokio::time::timeout(Duration::from_secs(30), events.read(&mut books)) => read.unwrap().unwrap(),
+            () = funding => unreachable!("it has no end"),
+        }
+        assert!(events.last >= TransactionIndex(100), "{:?}", events.last);
     }
 }

@@ -2,17 +2,18 @@
 //! crashed cannot pay twice: the next one sends the same instruction again and gets its answer.
 //!
 //! ```text
-//!  <cluster>.json (written ahead) ──► removed once the ledger's answer is known
+//!  <cluster>.json: signed ──► carried out ──► reported ──► (replaced by the next one, with a later number)
+//!                    └──► rejected ──► (kept by the next one, which takes its number)
 //! ```
-//! A rejected instruction stays: anyone can send it again until another one has used its number. This wallet does not. Its
-//! next instruction takes the number and the place.
+//! The newest instruction stays in the file, so its number is known. A rejected one can still be carried out by whoever has
+//! a copy, until another one has used its number: the next one takes the number, and keeps the rejected one to ask for it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, TransactionIndex};
 use fastpay_ledger_statement::{ClusterId, Request, Wire};
-use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
@@ -46,38 +47,86 @@ pub enum InstructionErrand {
     },
 }
 
-/// An instruction whose outcome is not known.
+impl InstructionErrand {
+    /// Whether the ledger carries it out once at most, under whatever number it is signed.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        !matches!(self, Self::Deposit { .. })
+    }
+
+    /// Whether both are the same but for when they began.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let begun_at_once = |errand: &Self| match errand.clone() {
+            Self::Deposit { recipient, asset, amount, .. } => {
+                Self::Deposit { recipient, asset, amount, after: TransactionIndex(0) }
+            }
+            errand => errand,
+        };
+        begun_at_once(self) == begun_at_once(other)
+    }
+}
+
+impl fmt::Display for InstructionErrand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open {} => f.write_str("the opening of the reserve"),
+            Self::Deposit { recipient, asset, amount, .. } => {
+                write!(f, "the deposit of {amount} (in the smallest unit) of asset {} for {recipient}", asset.0)
+            }
+            Self::Redeem { sender, sequence } => write!(f, "the redemption {} of {sender}", sequence.0),
+        }
+    }
+}
+
+/// An instruction that was signed, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PendingInstruction {
+pub struct StoredInstruction {
     /// When it was stored, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// Its purpose.
     pub errand: InstructionErrand,
-    /// Whether the ledger has rejected it. It is not sent again.
+    /// Whether the ledger has rejected it. It can still be carried out until its number is used.
     #[serde(default)]
     pub is_rejected: bool,
+    /// Whether the ledger has carried it out, as was proven.
+    #[serde(default)]
+    pub is_carried_out: bool,
+    /// Whether the user was told that it was carried out.
+    #[serde(default)]
+    pub is_reported: bool,
+    /// Others of the same number, which the ledger had rejected before this one was signed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected_before: Vec<StoredInstruction>,
     /// The signed request, encoded, in hexadecimal digits.
     request: String,
 }
 
-impl PendingInstruction {
+impl StoredInstruction {
     /// An instruction that is about to be sent.
     #[must_use]
-    pub fn new(errand: InstructionErrand, request: &Request) -> Self {
-        Self { created_at_ms: now_ms(), errand, is_rejected: false, request: hex::encode(request.encode()) }
+    pub fn new(errand: InstructionErrand, request: &Request, rejected_before: Vec<Self>) -> Self {
+        let (is_rejected, is_carried_out, is_reported) = (false, false, false);
+        let (created_at_ms, request) = (now_ms(), hex::encode(request.encode()));
+        Self { created_at_ms, errand, is_rejected, is_carried_out, is_reported, rejected_before, request }
     }
 
-    /// The same once the ledger has rejected it.
+    /// The signed request and its number; `None` if the file is damaged.
     #[must_use]
-    pub fn rejected(self) -> Self {
-        Self { is_rejected: true, ..self }
+    pub fn request(&self) -> Option<(Request, SequenceNumber)> {
+        let request = Request::decode(&hex::decode(&self.request).ok()?).ok()?;
+        let Request::Instruct(signed) = &request else { return None };
+        let number = signed.instruction.sequence;
+        Some((request, number))
     }
 
-    /// The signed request; `None` if the file is damaged.
+    /// All that were rejected under its number, with itself.
     #[must_use]
-    pub fn request(&self) -> Option<Request> {
-        Request::decode(&hex::decode(&self.request).ok()?).ok()
+    pub fn into_rejected(mut self) -> Vec<Self> {
+        let mut all = std::mem::take(&mut self.rejected_before);
+        all.push(self);
+        all
     }
 }
 
@@ -110,29 +159,19 @@ pub struct InstructionJournal {
 }
 
 impl InstructionJournal {
-    /// The instruction whose outcome is not known.
+    /// The newest instruction that was signed.
     ///
     /// # Errors
     /// If the file is damaged or cannot be read.
-    pub fn pending(&self) -> Result<Option<PendingInstruction>, FolderError> {
+    pub fn newest(&self) -> Result<Option<StoredInstruction>, FolderError> {
         json::read(&self.path)
     }
 
-    /// Stores an instruction, in place of one whose number it uses.
+    /// Stores the newest instruction, in place of the one before.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn store(&self, pending: &PendingInstruction) -> Result<(), FolderError> {
-        json::replace(&self.path, pending)
-    }
-
-    /// Removes an instruction that was carried out, or never can be.
-    ///
-    /// # Errors
-    /// If the file cannot be removed.
-    pub fn finish(&self) -> Result<(), FolderError> {
-        let failed = |error| FolderError::io(&self.path, error);
-        std::fs::remove_file(&self.path).map_err(failed)?;
-        self.path.parent().map_or(Ok(()), files::sync_folder).map_err(failed)
+    pub fn store(&self, newest: &StoredInstruction) -> Result<(), FolderError> {
+        json::replace(&self.path, newest)
     }
 }

@@ -40,7 +40,7 @@ pub use config::{Config, ConfigError, LedgerSettings, PrimarySection, PrimarySet
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
 pub use inbox::{CreditedDeposit, Cursor, Inbox, InboxJournal, ReceivedPayment};
-pub use instructions::{InstructionErrand, InstructionJournal, Instructions, PendingInstruction};
+pub use instructions::{InstructionErrand, InstructionJournal, Instructions, StoredInstruction};
 pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};

@@ -18,6 +18,7 @@ use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsErr
 use fastpay_ledger_statement::{
     CommitteeEvent, CommitteeNumber, Cursor as Due, EventKind, Message, Receiver, VerifiedGroup,
 };
+use fastpay_program::Clock;
 use serde::Deserialize;
 
 use super::{Batch, end_compromised};
@@ -26,6 +27,10 @@ use crate::authority::shard::ChainTime;
 
 /// The shortest unlock window that a contract takes, in seconds: 3 days.
 pub const UNLOCK_WINDOW_S: u64 = 3 * 86_400;
+
+/// A follower whose newest group is at most so old, in milliseconds, is at the head: there may be a group at every height,
+/// and the newest is always under way.
+const HEAD_AGE_MS_MAX: u64 = 30_000;
 
 /// The configuration of a committee on a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -170,7 +175,9 @@ impl LedgerSource {
     pub(super) async fn next(&mut self, cursor: &Cursor, time: ChainTime) -> Result<Batch, LedgerError> {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
-        let (has_more, mut events) = (!groups.is_empty(), Vec::new());
+        let recent = Clock::system().now_ms().saturating_sub(HEAD_AGE_MS_MAX);
+        let has_more = groups.last().is_some_and(|newest| newest.time().0 < recent);
+        let mut events = Vec::new();
         let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
         self.installed.clear();
         for group in &groups {

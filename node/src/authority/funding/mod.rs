@@ -39,7 +39,7 @@ pub struct Batch {
     pub cursor: Cursor,
     /// The newest block or group that is known to be final.
     pub newest: u64,
-    /// Whether more is known to follow.
+    /// Whether the position is before the head.
     pub has_more: bool,
     /// The time at the position.
     pub time: ChainTime,

@@ -132,8 +132,12 @@ impl Following {
 
 impl Scene {
     async fn new() -> Self {
+        Self::begun_at(BEGIN).await
+    }
+
+    async fn begun_at(time: Time) -> Self {
         let first = TestCommittee::new(4);
-        let ledger = ScriptedLedger::start(&first.committee, &bank(), BEGIN).await;
+        let ledger = ScriptedLedger::start(&first.committee, &bank(), time).await;
         let domain = ledger.history().domain();
         let first = TestCommittee::with(4, domain, Epoch(0));
         let folder = tempfile::tempdir().unwrap();
@@ -199,6 +203,30 @@ fn fund(history: &mut History, amounts: &[u128]) {
 
 fn rotate(history: &mut History, now: &TestCommittee, next: &TestCommittee, since: u64) {
     history.rotate(&bank(), &now.keys, (&next.committee, &next.keys), Epoch(since)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_is_at_the_head_also_while_somebody_funds_at_every_height() {
+    let scene = Scene::begun_at(Time(fastpay_program::Clock::system().now_ms() - 600_000)).await;
+    let mut following = scene.follow(&[&scene.first]);
+    let seen = following.progress.clone();
+    let reached = following.progress.wait_for(|progress| *progress == Progress::AtHead);
+    let funding = async {
+        loop {
+            // At first all groups are old.
+            if scene.ledger.history().decisions().len() == 20 {
+                assert_eq!(*seen.borrow(), Progress::CatchingUp, "the newest group is minutes old");
+                scene.ledger.history().wait(570_000);
+            }
+            fund(&mut scene.ledger.history(), &[1]);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::select! {
+        reached = tokio::time::timeout(Duration::from_secs(60), reached) => drop(reached.unwrap().unwrap()),
+        () = funding => unreachable!("it has no end"),
+    }
+    following.stop().await;
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ async fn fund(
     (recipient, asset, amount): (AccountId, Asset, Amount),
     wait: u64,
 ) -> Result<Report, WalletError> {
-    let CarriedOut { errand, resumed, .. } = reserve.deposit(recipient, asset, amount).await?;
+    let deposit = reserve.deposit(recipient, asset, amount).await?;
+    let CarriedOut { errand, resumed, .. } = deposit.clone();
     let money = Money::of(wallet, asset).await;
     let mut json = json!({
         "recipient": recipient,
@@ -81,7 +82,8 @@ async fn fund(
         "resumed": resumed,
         "state": "final",
     });
-    let mut text = format!("deposited {} for {recipient}, debited from the reserve", money.text(amount));
+    let begun = if resumed { ", as an earlier command had begun" } else { "" };
+    let mut text = format!("deposited {} for {recipient}{begun}, debited from the reserve", money.text(amount));
     if let InstructionErrand::Deposit { recipient, asset, amount, after } = errand {
         let errand = Errand::Deposit { recipient, asset, amount, after };
         if let Some((fields, line)) = await_credit(context, wallet, &errand, wait).await? {
@@ -90,6 +92,8 @@ async fn fund(
             text = format!("{text}\n{line}");
         }
     }
+    // If this command fails before, the same one again reports the same deposit.
+    reserve.note_reported(&deposit).await?;
     Ok(Report::new(json, text))
 }
 
