@@ -234,7 +234,7 @@ test-ledger: tools ## Test the ledger's member with its consensus engine, as clu
 	@$(LEDGER) test --locked --features testing -- --test-threads 1
 
 # A workspace of its own, because of the prover's pinned crates.
-test-private: tools ## Test the objects, proofs and key ceremony of private payments
+test-private: tools ## Test the circuit, prover and key ceremony of private payments
 	@cd private-prover && $(CARGO) fmt --all --check
 	@cd private-prover && RUSTC_WORKSPACE_WRAPPER=clippy-driver \
 		CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ $(CARGO) test --locked

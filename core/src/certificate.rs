@@ -11,6 +11,7 @@ use crate::committee::{Committee, check_sorted};
 use crate::identity::AuthorityName;
 use crate::merkle::Nodes;
 use crate::order::{OrderError, TransferOrder, VerifiedOrder};
+use crate::private::InvalidPrivateTransfer;
 use crate::signature::BadSignature;
 use crate::signature_check::PendingVerification;
 use crate::statement::Domain;
@@ -156,6 +157,9 @@ pub enum CertificateError {
     /// The order in it is bad.
     #[error(transparent)]
     Order(#[from] OrderError),
+    /// The private transfer in it breaks a rule by itself.
+    #[error(transparent)]
+    PrivateTransfer(#[from] InvalidPrivateTransfer),
     /// A vote in it is bad.
     #[error(transparent)]
     Vote(#[from] VoteError),

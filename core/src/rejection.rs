@@ -131,7 +131,8 @@ pub enum Rejection {
     NoPrimary,
     /// A payment to the pool of private payments whose memo makes no coin, so that the money would be nobody's.
     #[error(
-        "a payment to the pool of private payments needs a coin's inner part as its memo: a field element other than 0"
+        "the recipient is the pool of private payments, and the memo makes no coin there; give another recipient, or a coin's \
+         inner part (a field element other than 0) as the memo"
     )]
     NoDepositMemo,
     /// A deposit out of order, from this authority's own follower.

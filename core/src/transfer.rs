@@ -30,7 +30,8 @@ pub struct Payment {
 
 impl Payment {
     /// Whether it pays the pool of private payments, and its memo makes no coin of it.
-    pub(crate) fn is_lost_in_pool(&self) -> bool {
+    #[must_use]
+    pub fn is_lost_in_pool(&self) -> bool {
         self.recipient == AccountId::PRIVATE_POOL && !is_deposit_memo(&self.memo)
     }
 }

@@ -48,10 +48,15 @@ pub(crate) enum Ballot {
 }
 
 impl Ballot {
+    /// Of a transfer that stays within FastPay, by its digest.
+    pub(crate) fn payment(epoch: Epoch, digest: Digest) -> Self {
+        Self::Payment { epoch, leaf: merkle::leaf(digest) }
+    }
+
     /// `digest` is that of the transfer.
     pub(crate) fn new(domain: &Domain, epoch: Epoch, transfer: &Transfer, digest: Digest) -> Self {
         match transfer {
-            Transfer::Payment(_) | Transfer::Payout(_) => Self::Payment { epoch, leaf: merkle::leaf(digest) },
+            Transfer::Payment(_) | Transfer::Payout(_) => Self::payment(epoch, digest),
             Transfer::Redemption(redemption) => {
                 Self::Redemption { digest: domain.redemption_vote_digest(epoch, redemption) }
             }

@@ -52,7 +52,7 @@ fn main() {
     let prove = least(7, || key.prove(&public, &witness, &mut OsRng).unwrap());
     println!("prove, and check the proof {prove:8.1} ms (goal for 4: 1,500, for 10: 2,500)");
 
-    let proofs: Vec<[u8; 384]> = (0..4).map(|_| key.prove(&public, &witness, &mut OsRng).unwrap().to_bytes()).collect();
+    let proofs: Vec<_> = (0..4).map(|_| key.prove(&public, &witness, &mut OsRng).unwrap().to_bytes()).collect();
     let proof = Proof::from_bytes(&proofs[0]).unwrap();
     let decode = least(50, || Proof::from_bytes(&proofs[0]).unwrap());
     println!("decode a proof             {decode:8.3} ms");

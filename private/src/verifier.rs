@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use fastpay_core::Domain as Deployment;
 use fastpay_core::private::{PrivateCommittee, PrivateRules, ProofCheck, ProofClaim, ProofError};
 use rand_core::OsRng;
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::field::{Asset, Domain, Fr, NotCanonical, field_from_bytes, field_from_hash};
@@ -57,10 +58,10 @@ impl ProofVerifier {
     /// # Errors
     /// [`NotInstalled`]
     pub fn new(deployment: &Deployment, committee: &PrivateCommittee, key: &[u8]) -> Result<Self, NotInstalled> {
-        let key = VerifyingKey::from_bytes(key, deployment.chain_id())?;
-        if key.hash() != committee.verifying_key_hash.0 {
+        if <[u8; 32]>::from(Sha256::digest(key)) != committee.verifying_key_hash.0 {
             return Err(KeyError::Hash.into());
         }
+        let key = VerifyingKey::from_bytes(key, deployment.chain_id())?;
         let members =
             committee.coin_keys.iter().map(|key| PublicKey::from_bytes(&key.0)).collect::<Result<Vec<_>, _>>()?;
         if members.len() != key.shape().members() {

@@ -14,7 +14,7 @@ import type { EthereumWallet } from "./client.js";
 import { transferDigest, transferTypedData, unlockRequestDigest, unlockTypedData } from "./eip712.js";
 import { FastPayError } from "./errors.js";
 import { normalizeSignature } from "./signatures.js";
-import { checkTransfer, type Authorization, type Domain, type Transfer } from "./transfer.js";
+import { checkOutput, checkTransfer, type Authorization, type Domain, type Transfer } from "./transfer.js";
 import { isAuthorized, verifyOrder, type VerifiedOrder } from "./verify.js";
 import { walletError } from "./wallet-errors.js";
 
@@ -133,6 +133,8 @@ export function canSealKeys(): Promise<boolean> {
  */
 export async function signOrder(signer: Signer, domain: Domain, transfer: Transfer): Promise<VerifiedOrder> {
   checkTransfer(transfer, domain);
+  // It would occupy its number.
+  if (transfer.type === "payment") checkOutput(transfer.recipient, transfer.amount, domain);
   const authorization = await signer.authorize(domain, transfer);
   try {
     return verifyOrder({ transfer, authorization }, domain);

@@ -163,11 +163,14 @@ function checkOutputs(outputs: readonly Output[], domain: Domain): void {
   }
 }
 
-/** Checks one output of a payout; `output` is its number. Throws `invalid-transfer`. */
+/**
+ * Checks one output of a payout, whose number is `output`, or a new payment. Authorities refuse payments to the pool of
+ * private payments unless their memo makes a coin, and payouts to it. Throws `invalid-transfer`.
+ */
 export function checkOutput(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
   checkPaid(recipient, amount, domain, output);
   if (recipient === PRIVATE_POOL) {
-    const message = "the recipient is the pool of private payments, which takes single payments only";
+    const message = "the recipient is the pool of private payments";
     throw invalid("forbidden-recipient", message, "give the recipient's account", output);
   }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber,
-    Transfer, VerifiedCertificate,
+    AccountId, AccountKey, Amount, Asset, Certificate, Memo, Payment, PrimaryAddress, Redemption, Rejection,
+    SequenceNumber, Transfer, VerifiedCertificate,
 };
 use fastpay_rpc::AccountState;
 use fastpay_telemetry::Tracer;
@@ -239,7 +239,12 @@ impl Wallet {
                 }
             }
             let Some(sequence) = self.check_standing(&journal, intent).await? else { continue };
-            let order = key.order(self.network().domain(), intent.transfer(account, sequence));
+            let transfer = intent.transfer(account, sequence);
+            // Authorities refuse it: it must not occupy a number.
+            if matches!(&transfer, Transfer::Payment(payment) if payment.is_lost_in_pool()) {
+                return Err(WalletError::Argument(Rejection::NoDepositMemo.to_string()));
+            }
+            let order = key.order(self.network().domain(), transfer);
             let order = order.verify(self.network().domain())?;
             journal.create(&order)?;
             let receipt = self.bring_home(&journal, &order, order.clone(), false).await?;

@@ -9,11 +9,13 @@
 //! ```
 //! Thieves who have a quorum's keys certify two orders of one number. Then the one counts that more members executed: if
 //! a quorum did, it is in more of the folders than any other one. So what was settled is not taken back for an order that
-//! nobody had seen.
+//! nobody had seen. Where no folder tells, the one counts that a later epoch certified: keys of a committee that was
+//! replaced long ago may be out.
 //!
 //! What the Primary paid, or will pay because it queued it with votes of a sound epoch, is debited whether or not a
 //! certificate of it is known, and also behind a gap. Of the orders, as many are taken as are covered. There is one
-//! largest set of them: what covers one order covers it in a larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
+//! largest set of them: what covers one order covers it in a larger set, too. So the order of the inputs does not
+//! matter, and another certificate removes no order of others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -320,7 +322,6 @@ impl Rebuild<'_> {
         let upheld = said.upheld_in().map(|(digest, _)| digest);
         let executed_by = |digest: &Digest| self.facts.executed_by.get(digest).copied().unwrap_or_default();
         let taken = self.candidates.get_mut(&slot).and_then(|known| {
-            // Keys of a committee that was replaced long ago may be out.
             let rank = |(digest, (epoch, _)): &(&Digest, &(Epoch, TransferOrder))| {
                 (executed_by(digest), upheld == Some(**digest), *epoch, Reverse(**digest))
             };

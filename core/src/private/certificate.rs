@@ -5,14 +5,14 @@ use std::sync::Arc;
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::order::{PrivateOrder, VerifiedPrivateOrder};
-use super::transfer::{InvalidPrivateTransfer, PrivateTransfer};
+use super::transfer::PrivateTransfer;
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::certificate::{CertificateError, check_quorum, quorum_of_votes};
 use crate::committee::Committee;
-use crate::merkle::{self, Nodes};
+use crate::merkle::Nodes;
 use crate::statement::Domain;
-use crate::vote::{Ballot, VerifiedVote, Vote, VoteError};
+use crate::vote::{Ballot, VerifiedVote, Vote};
 
 /// An order and the votes for it, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -48,27 +48,15 @@ impl PrivateCertificate {
         self,
         domain: &Domain,
         committee: &Committee,
-    ) -> Result<VerifiedPrivateCertificate, PrivateCertificateError> {
+    ) -> Result<VerifiedPrivateCertificate, CertificateError> {
         check_quorum(self.epoch, &self.votes, committee)?;
         let digest = self.order.check(domain)?;
-        let ballot = Ballot::Payment { epoch: self.epoch, leaf: merkle::leaf(digest) };
+        let ballot = Ballot::payment(self.epoch, digest);
         for vote in &self.votes {
-            let check = vote.signature_check(committee, &ballot, &mut Nodes::unremembered());
-            check.map_err(CertificateError::from)?.check(domain).map_err(CertificateError::from)?;
+            vote.signature_check(committee, &ballot, &mut Nodes::unremembered())?.check(domain)?;
         }
         Ok(VerifiedPrivateCertificate { certificate: Arc::new(self), digest })
     }
-}
-
-/// Why a certificate proves nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrivateCertificateError {
-    /// The order breaks a rule by itself.
-    #[error(transparent)]
-    Transfer(#[from] InvalidPrivateTransfer),
-    /// The votes do not certify it.
-    #[error(transparent)]
-    Votes(#[from] CertificateError),
 }
 
 /// A certificate with a valid quorum. Cannot be deserialised: only checking makes one.
@@ -95,16 +83,5 @@ impl VerifiedPrivateCertificate {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
-    }
-}
-
-impl VerifiedPrivateOrder {
-    /// Checks a member's vote for this order.
-    ///
-    /// # Errors
-    /// As [`Vote::verify`].
-    pub fn verify_vote(&self, vote: Vote, domain: &Domain, committee: &Committee) -> Result<VerifiedVote, VoteError> {
-        let ballot = Ballot::Payment { epoch: committee.epoch(), leaf: merkle::leaf(self.digest()) };
-        vote.verify_ballot(domain, committee, &ballot, self.digest())
     }
 }

@@ -7,7 +7,9 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::transfer::{InvalidPrivateTransfer, PrivateTransfer};
 use crate::Digest;
+use crate::committee::Committee;
 use crate::statement::Domain;
+use crate::vote::{Ballot, VerifiedVote, Vote, VoteError};
 
 /// The size of the note to the payee.
 pub const PAYMENT_NOTE_BYTES: usize = 129;
@@ -119,6 +121,14 @@ impl VerifiedPrivateOrder {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Checks a member's vote for this order.
+    ///
+    /// # Errors
+    /// As [`Vote::verify`].
+    pub fn verify_vote(&self, vote: Vote, domain: &Domain, committee: &Committee) -> Result<VerifiedVote, VoteError> {
+        vote.verify_ballot(domain, committee, &Ballot::payment(committee.epoch(), self.digest), self.digest)
     }
 }
 

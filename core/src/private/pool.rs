@@ -104,7 +104,8 @@ pub enum PoolDecision {
 pub enum PrivateRejection {
     /// The order is proved under coin keys or rules that this authority does not have yet.
     #[error(
-        "this authority does not have the version of the coin keys or rules yet; ask the others, or it again later"
+        "this authority does not have the version of the coin keys or rules yet; ask other authorities now, or this one \
+         later"
     )]
     UnknownVersion,
     /// The order is proved under coin keys or rules that are not accepted any more.
@@ -122,7 +123,9 @@ pub enum PrivateRejection {
         pending: Arc<PrivateLock>,
     },
     /// A certificate has spent one of the nullifiers.
-    #[error("the transfer with the digest {digest} spent the account or the coin")]
+    #[error(
+        "the transfer with the digest {digest} spent the account or the coin, at position {position} of the journal"
+    )]
     Spent {
         /// The digest of that transfer.
         digest: Digest,
@@ -131,7 +134,8 @@ pub enum PrivateRejection {
     },
     /// The pool does not hold what the order withdraws, besides what others withdraw.
     #[error(
-        "the pool here holds {available} beyond what is reserved, the order withdraws {amount}; confirm deposits here"
+        "the pool here holds {available} beyond what is reserved, the order withdraws {amount}; send this authority the \
+         certificates of deposits that it lacks"
     )]
     PoolShort {
         /// What the pool holds here, without what is reserved.

@@ -1,6 +1,5 @@
 //! Poseidon as constraints: the rounds of the paper in the form with few multiplications, three constraints for each
-//! fifth power. Written here over the constants of the hash outside; neptune, which is of others, is what both must
-//! agree with.
+//! fifth power. It uses the constants of `fastpay-private`'s hash, and must agree with that hash.
 
 use bellpepper_core::ConstraintSystem;
 use fastpay_private::Fr;

@@ -22,6 +22,7 @@ import {
   type Hex,
 } from "../../src/index.js";
 import { redeemOnChain } from "../../src/wallet/payouts.js";
+import { PRIVATE_POOL } from "../../src/accounts.js";
 import { certificateOf } from "../../src/certificate.js";
 import { chainError } from "../../src/wallet-errors.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed } from "../support/committee.js";
@@ -48,6 +49,11 @@ describe("signers", () => {
     const signer = { ...alice, authorize: () => Promise.reject(new Error(String((asked += 1)))) };
     await expect(signOrder(signer, DOMAIN, { ...payment, amount: 0n })).rejects.toMatchObject({
       code: "invalid-transfer",
+    });
+    // Authorities refuse it, so it would occupy its number.
+    await expect(signOrder(signer, DOMAIN, { ...payment, recipient: PRIVATE_POOL })).rejects.toMatchObject({
+      code: "invalid-transfer",
+      details: { fault: "forbidden-recipient" },
     });
     expect(asked).toBe(0);
   });

@@ -150,28 +150,27 @@ fn a_certificate_is_a_quorum_for_one_digest() {
     let check = |certificate: PrivateCertificate| certificate.verify(&domain, &committee.committee).err();
     assert_eq!(check(good.clone()), None);
     assert_eq!(good.clone().verify(&domain, &committee.committee).unwrap(), certified(&committee, &order));
-    let votes = |votes| Some(PrivateCertificateError::Votes(votes));
     let with = |alter: fn(&mut PrivateCertificate)| {
         let mut certificate = good.clone();
         alter(&mut certificate);
         check(certificate)
     };
     let (expected, found) = (Epoch(0), Epoch(1));
-    assert_eq!(with(|one| one.epoch = Epoch(1)), votes(CertificateError::WrongEpoch { expected, found }));
-    let count = |found| votes(CertificateError::VoteCount { expected: 3, found });
+    assert_eq!(with(|one| one.epoch = Epoch(1)), Some(CertificateError::WrongEpoch { expected, found }));
+    let count = |found| Some(CertificateError::VoteCount { expected: 3, found });
     assert_eq!(with(|one| one.votes.truncate(2)), count(2));
     assert_eq!(with(|one| one.votes.push(one.votes[2].clone())), count(4));
-    let unsorted = |at: usize| votes(CertificateError::VotesUnsorted(good.votes[at].authority));
+    let unsorted = |at: usize| Some(CertificateError::VotesUnsorted(good.votes[at].authority));
     assert_eq!(with(|one| one.votes[1] = one.votes[0].clone()), unsorted(0));
     assert_eq!(with(|one| one.votes.swap(0, 1)), unsorted(0));
     // Votes for another transfer, and those of strangers.
     let other = PrivateCertificate::clone(certified(&committee, &verified(&domain, transfer(1, 3, 0))).certificate());
     let mixed = PrivateCertificate { order: good.order.clone(), ..other };
-    assert!(matches!(check(mixed), Some(PrivateCertificateError::Votes(CertificateError::Signature(_)))));
+    assert!(matches!(check(mixed), Some(CertificateError::Signature(_))));
     let strangers = certified(&committee.rotated(), &order);
     let of_strangers = PrivateCertificate { epoch: Epoch(0), ..(**strangers.certificate()).clone() };
     let stranger = of_strangers.votes[0].authority;
-    assert_eq!(check(of_strangers), votes(VoteError::NotAMember(stranger).into()));
+    assert_eq!(check(of_strangers), Some(VoteError::NotAMember(stranger).into()));
 }
 
 #[test]
