@@ -1,6 +1,6 @@
 //! Finds certificates, and remembers which of them count for nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::Pin;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,36 +18,32 @@ use crate::{Asked, AuthorityClient, ClientError};
 
 /// After a quorum has answered that something does not exist, the other authorities get this much longer.
 const ABSENCE: Duration = Duration::from_secs(1);
-/// So many numbers have outdated certificates that are remembered.
+/// The maximum number of outdated certificates that are remembered.
 const OUTDATED_MAX: usize = 10_000;
 
-/// The certificates of a number by their orders and epochs.
-pub(super) type Outdated = HashMap<TransferName, HashSet<(Digest, Epoch)>>;
+/// Certificates by their orders and epochs.
+pub(super) type Outdated = HashSet<(Digest, Epoch)>;
 
 impl Network {
     /// Whether members have refused this certificate of an ended epoch, or have executed another order, so that f + 1 cannot
     /// attest it. Then it proves nothing, and is no reason not to have its order certified again.
     fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
-        let (number, of) = numbered(certificate);
-        self.outdated().get(&number).is_some_and(|outdated| outdated.contains(&of))
+        self.outdated().contains(&named(certificate))
     }
 
     /// Notes that this certificate is outdated.
     pub(crate) fn outdate(&self, certificate: &VerifiedCertificate) {
-        let (number, of) = numbered(certificate);
         let mut outdated = self.outdated();
         // Retired keys can make any number of them. One that is forgotten costs another question.
         if outdated.len() >= OUTDATED_MAX {
             outdated.clear();
         }
-        outdated.entry(number).or_default().insert(of);
+        outdated.insert(named(certificate));
     }
 
     /// Marks no certificate of this order as outdated any more: a quorum has confirmed this one.
     pub(crate) fn count_again(&self, certificate: &VerifiedCertificate) {
-        if let Some(outdated) = self.outdated().get_mut(&numbered(certificate).0) {
-            outdated.retain(|(order, _)| *order != certificate.digest());
-        }
+        self.outdated().retain(|(order, _)| *order != certificate.digest());
     }
 
     /// Forgets all of them: new members may know more certificates.
@@ -69,7 +65,7 @@ impl Network {
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Result<VerifiedCertificate, BogusCertificate> {
-        let verified = verify_certificate(certificate, account, sequence, self.domain(), &self.known().committees);
+        let verified = verify_certificate(certificate, account, sequence, self.domain(), &self.committees());
         if let Err(BogusCertificate::UnknownEpoch(epoch)) = &verified {
             self.hint(*epoch);
         }
@@ -257,10 +253,9 @@ pub fn verify_certificate(
     Ok(certificate.verify(domain, committee)?)
 }
 
-/// The number of a certificate, and which of the number's certificates it is.
-fn numbered(certificate: &VerifiedCertificate) -> (TransferName, (Digest, Epoch)) {
-    let transfer = certificate.transfer();
-    ((transfer.sender(), transfer.sequence()), (certificate.digest(), certificate.certificate().epoch))
+/// The order, which says account and number, and the epoch.
+fn named(certificate: &VerifiedCertificate) -> (Digest, Epoch) {
+    (certificate.digest(), certificate.certificate().epoch)
 }
 
 /// The request for one certificate.

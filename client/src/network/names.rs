@@ -60,7 +60,7 @@ impl Network {
 
     /// The present name of an endpoint that was asked under this name: of a member that has changed its keys, its new one.
     pub(crate) fn present_name(&self, name: AuthorityName) -> AuthorityName {
-        let known = self.shared.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let is_member = |name: &AuthorityName| known.committees.current().member(name).is_some();
         let is_found = |name: &AuthorityName| self.is_listed(name) || known.told.contains_key(name);
         match known.names.get(&name) {

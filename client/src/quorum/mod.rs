@@ -174,8 +174,8 @@ pub enum QuorumError {
     NoPrimary,
     /// The committee has changed, and the votes of f + 1 authorities are for a newer epoch than is known here.
     #[error(
-        "the authorities vote in epoch {epoch} and this wallet knows of epoch {known}: the Ethereum node does not \
-         show the new committee in a final block yet. Nothing is lost: run `fastpay resume` to go on"
+        "the authorities vote in epoch {epoch} and this wallet knows of epoch {known}: the Primary does not show \
+         the new committee in a final block yet. Nothing is lost: run `fastpay resume` to go on"
     )]
     NewEpoch {
         /// The authorities' epoch.
@@ -200,8 +200,9 @@ pub enum QuorumError {
     /// The number of a certificate of an earlier epoch was used long ago, as at least one honest authority says, and all
     /// have pruned for what.
     #[error(
-        "authorities have pruned what was executed under sequence number {} of account {}, and no archive answers. Nothing \
-         was paid or signed. Use an endpoints file that lists an authority with an archive, and run `fastpay resume` later",
+        "authorities have pruned what was executed under sequence number {} of account {}, and no archive answers: this \
+         order may have been paid. Do not order it again. Use an endpoints file that lists an authority with an archive, \
+         and run `fastpay resume`",
         .certificate.transfer().sequence(), .certificate.transfer().sender()
     )]
     Pruned {
