@@ -54,21 +54,20 @@ pub enum WalletError {
     /// The ledger's groups cannot be read.
     #[error(transparent)]
     Groups(#[from] GroupsError),
-    /// The ledger refused. What was signed can still be carried out, until the next instruction of the key takes its
-    /// number.
-    #[error("the ledger refused: {0}")]
+    /// The ledger refused.
+    #[error(
+        "the ledger refused: {0}. What was signed can still be carried out, until another instruction of this key takes \
+         its number: repeat the same command to go on with it"
+    )]
     Rejected(#[from] Rejection),
     /// The ledger no longer knows what became of an instruction.
     #[error(
         "cluster {0} of the ledger no longer says what became of an instruction that this wallet signed; look whether \
-         it was carried out, and remove its file in the wallet's folder `ledger`"
+         it was carried out, and remove {1}"
     )]
-    UnknownOutcome(ClusterId),
+    UnknownOutcome(ClusterId, PathBuf),
     /// An earlier instruction of the key is unfinished, or was carried out and not reported yet. Nothing else was sent.
-    #[error(
-        "{0} is unfinished, or was carried out after all: repeat exactly that command, which pays once alone, and then \
-         this one"
-    )]
+    #[error("{0} is unfinished, or not reported yet: repeat exactly that command, which pays once, and then this one")]
     UnfinishedInstruction(Box<InstructionErrand>),
     /// A transaction on the Primary failed.
     #[error(transparent)]
@@ -274,7 +273,9 @@ impl WalletError {
             Self::Primary(PrimaryError::InsufficientFunds) | Self::Rejected(Rejection::ReserveTooLow(_)) => {
                 ErrorKind::Funds
             }
-            Self::UnknownOutcome(_) | Self::UnfinishedInstruction(_) => ErrorKind::Conflict,
+            Self::UnknownOutcome(..) | Self::UnfinishedInstruction(_) => ErrorKind::Conflict,
+            // No retry helps.
+            Self::Groups(GroupsError::Fork(_)) => ErrorKind::Audit,
             Self::Ledger(_) | Self::Groups(_) | Self::Rejected(_) => ErrorKind::Primary,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
             Self::Quorum(

@@ -9,14 +9,14 @@ use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Certificate, Committees, ContractVote, SequenceNumber, TransactionIndex,
     Transfer, VerifiedCertificate, VoteSignature,
 };
-use fastpay_ledger_client::{Client, ClientError, CommitteeClient};
+use fastpay_ledger_client::{Client, CommitteeClient};
 use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, Request, StateKey, Time};
 
 use crate::error::WalletError;
 use crate::folder::{Folder, InstructionErrand, InstructionJournal, Instructions, StoredInstruction, now_ms};
 use crate::wallet::LOCK_PATIENCE;
 
-/// A state of the ledger is this old at most, in milliseconds: it decides height after height, also without work.
+/// The ledger decides heights continuously, so a state that is older than this, in milliseconds, is refused.
 const STATE_AGE_MS_MAX: u64 = 600_000;
 /// An errand takes so many instructions at most: other programs may use the same key and its numbers.
 const STEPS_MAX: usize = 8;
@@ -52,12 +52,6 @@ impl Reserve {
     pub fn new(folder: &Folder, ledger: CommitteeClient, key: AccountKey) -> Self {
         let instructions = folder.instructions(key.account());
         Self { ledger, key, instructions }
-    }
-
-    /// The ledger.
-    #[must_use]
-    pub fn ledger(&self) -> &CommitteeClient {
-        &self.ledger
     }
 
     fn client(&self) -> &Client {
@@ -145,7 +139,7 @@ impl Reserve {
             let (wanted, wanted_action) = if opens { (&opening, &Action::Open) } else { (errand, action) };
             let due = match told.take() {
                 Some(number) => Due::SignNext(number),
-                None => due(shard, journal.newest()?, wanted)?,
+                None => due(shard, &journal, wanted)?,
             };
             let is_fresh = matches!(due, Due::SignNext(_));
             resumed = resumed && (opens || matches!(due, Due::Send(_)));
@@ -178,9 +172,7 @@ impl Reserve {
     /// The number that the ledger expects of the key, in the newest state of f + 1 members.
     async fn number(&self, shard: ClusterId) -> Result<SequenceNumber, WalletError> {
         let key = StateKey::Sequence(self.key.account());
-        let read = self.client().read_newest(shard, &key, oldest_state()).await?.value;
-        let number = read.map(|value| borsh::from_slice(&value)).transpose();
-        Ok(number.map_err(|_| ClientError::Malformed)?.unwrap_or_default())
+        Ok(self.client().entry_of(shard, &key, oldest_state()).await?.unwrap_or_default())
     }
 
     fn sign(&self, shard: ClusterId, sequence: SequenceNumber, action: &Action) -> Request {
@@ -197,7 +189,7 @@ impl Reserve {
         mut instruction: StoredInstruction,
         is_fresh: bool,
     ) -> Result<Sent, WalletError> {
-        let (request, _) = instruction.request().ok_or(WalletError::UnknownOutcome(shard))?;
+        let (request, _) = instruction.request().ok_or_else(|| unknown(shard, journal))?;
         let result = self.client().submit(shard, &request).await?.result;
         let sent = match result {
             Ok(outcome) => {
@@ -220,7 +212,7 @@ impl Reserve {
                 let are_idempotent =
                     is_idempotent(&instruction) && instruction.rejected_before.iter().all(is_idempotent);
                 if !is_fresh && !are_idempotent {
-                    return Err(WalletError::UnknownOutcome(shard));
+                    return Err(unknown(shard, journal));
                 }
                 instruction.is_rejected = true;
                 Sent::Used(next, why)
@@ -241,7 +233,7 @@ impl Reserve {
         shard: ClusterId,
         rejected: &[StoredInstruction],
     ) -> Result<bool, WalletError> {
-        let unknown = || WalletError::UnknownOutcome(shard);
+        let unknown = || unknown(shard, journal);
         for earlier in rejected.iter().filter(|earlier| !earlier.errand.is_idempotent()) {
             let (request, _) = earlier.request().ok_or_else(unknown)?;
             let mut is_dead = false;
@@ -293,15 +285,19 @@ enum Sent {
     Rejected(Rejection),
 }
 
+fn unknown(shard: ClusterId, journal: &InstructionJournal) -> WalletError {
+    WalletError::UnknownOutcome(shard, journal.path().to_owned())
+}
+
 /// What is due for an errand after the newest instruction.
-fn due(shard: ClusterId, newest: Option<StoredInstruction>, errand: &InstructionErrand) -> Result<Due, WalletError> {
-    let Some(newest) = newest else { return Ok(Due::SignNext(SequenceNumber(0))) };
-    let (_, number) = newest.request().ok_or(WalletError::UnknownOutcome(shard))?;
+fn due(shard: ClusterId, journal: &InstructionJournal, errand: &InstructionErrand) -> Result<Due, WalletError> {
+    let Some(newest) = journal.newest()? else { return Ok(Due::SignNext(SequenceNumber(0))) };
+    let (_, number) = newest.request().ok_or_else(|| unknown(shard, journal))?;
     let is_reported = newest.is_reported || newest.errand.is_idempotent();
     let (is_same, unfinished) =
         (newest.errand.is_same(errand), || WalletError::UnfinishedInstruction(Box::new(newest.errand.clone())));
     match (newest.is_carried_out, newest.is_rejected) {
-        (true, _) if is_reported => Ok(Due::SignNext(number.next().ok_or(WalletError::UnknownOutcome(shard))?)),
+        (true, _) if is_reported => Ok(Due::SignNext(number.next().ok_or_else(|| unknown(shard, journal))?)),
         (true, _) if is_same => Ok(Due::Known(newest.errand)),
         (false, false) if is_same || newest.errand.is_idempotent() => Ok(Due::Send(newest)),
         (true, _) | (false, false) => Err(unfinished()),

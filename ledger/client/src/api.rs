@@ -25,7 +25,7 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// So long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest encoded receiver or state key: a namespace, a key, and their lengths.
+/// The longest encoded state key: a namespace, a key, and their lengths.
 const NAME_BYTES_MAX: usize = 512;
 
 /// A connection to a member, made when it is first used.

@@ -150,33 +150,12 @@ impl Client {
         Err(ClientError::NoAnswer { cluster, last })
     }
 
-    /// Reads an entry of a cluster's newest state, as proven by the first member that answers.
+    /// Reads an entry of a cluster's state from f + 1 members at least, and gives the newest of their states. One of them is
+    /// honest, so no liar can show an older state than that one has.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub async fn read(&self, cluster: ClusterId, key: &StateKey, oldest: Time) -> Result<Reading, ClientError> {
-        let (members, channels) = self.cluster(cluster)?;
-        let encoded = borsh::to_vec(key).expect("memory takes every write");
-        let mut last = "it has no members".to_owned();
-        for (_, channel) in channels {
-            let mut client = LedgerClient::new(channel.clone());
-            let mut call = tonic::Request::new(ReadRequest { key: encoded.clone() });
-            call.set_timeout(READ_TIMEOUT);
-            let read = client.read(call).await;
-            match self.proven(read, key, oldest, members) {
-                Ok(reading) => return Ok(reading),
-                Err(why) => last = why,
-            }
-        }
-        Err(ClientError::NoAnswer { cluster, last })
-    }
-
-    /// Reads as [`Client::read`], from f + 1 members at least, and gives the newest of their states. One of them is honest,
-    /// so no liar can show an older state than that one has.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn read_newest(&self, cluster: ClusterId, key: &StateKey, oldest: Time) -> Result<Reading, ClientError> {
         let (members, channels) = self.cluster(cluster)?;
         let encoded = borsh::to_vec(key).expect("memory takes every write");
         let needed = members.keys().len().saturating_sub(members.quorum()).saturating_add(1);
@@ -223,15 +202,20 @@ impl Client {
     /// See [`ClientError`].
     pub async fn entry<T: BorshDeserialize>(&self, key: &StateKey) -> Result<Option<T>, ClientError> {
         let cluster = self.partition().of_entry(key).unwrap_or(self.partition().settlement);
-        self.entry_of(cluster, key).await
+        self.entry_of(cluster, key, Time(0)).await
     }
 
-    async fn entry_of<T: BorshDeserialize>(
+    /// Reads an entry of a cluster, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn entry_of<T: BorshDeserialize>(
         &self,
         cluster: ClusterId,
         key: &StateKey,
+        oldest: Time,
     ) -> Result<Option<T>, ClientError> {
-        let value = self.read(cluster, key, Time(0)).await?.value;
+        let value = self.read(cluster, key, oldest).await?.value;
         value.map(|value| borsh::from_slice(&value).map_err(|_| ClientError::Malformed)).transpose()
     }
 
@@ -248,7 +232,7 @@ impl Client {
     ) -> Result<Outcome, ClientError> {
         let signer = key.account();
         let mut sequence: SequenceNumber =
-            self.entry_of(shard, &StateKey::Sequence(signer)).await.ok().flatten().unwrap_or_default();
+            self.entry_of(shard, &StateKey::Sequence(signer), Time(0)).await.ok().flatten().unwrap_or_default();
         let mut rejected = Rejection::Busy;
         for _ in 0..TRIES {
             let deployment = self.layout.deployment();

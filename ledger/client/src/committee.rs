@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use borsh::BorshDeserialize;
-use fastpay_core::{AccountId, Asset, Balance, Committee, Committees, Domain, Epoch, SequenceNumber, TransactionIndex};
+use fastpay_core::{Asset, Balance, Committee, Committees, Domain, Epoch, TransactionIndex};
 use fastpay_ledger_statement::{CommitteeNumber, GenesisError, StateKey, Time};
 
 use crate::client::{Client, ClientError};
@@ -83,8 +83,7 @@ impl CommitteeClient {
     }
 
     async fn read<T: BorshDeserialize>(&self, key: &StateKey, oldest: Time) -> Result<Option<T>, ClientError> {
-        let read = self.client.read_newest(self.client.partition().settlement, key, oldest).await?;
-        read.value.map(|value| borsh::from_slice(&value).map_err(|_| ClientError::Malformed)).transpose()
+        self.client.entry_of(self.client.partition().settlement, key, oldest).await
     }
 
     /// The index of the committee's newest event, in a state of `oldest` or later.
@@ -101,22 +100,6 @@ impl CommitteeClient {
     /// See [`ClientError`].
     pub async fn omnibus(&self, asset: Asset, oldest: Time) -> Result<Balance, ClientError> {
         Ok(self.read(&StateKey::Omnibus(self.number, asset), oldest).await?.unwrap_or_default())
-    }
-
-    /// Whether an account's redemption of this number was paid, in a state of `oldest` or later.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn is_redeemed(
-        &self,
-        sender: AccountId,
-        sequence: SequenceNumber,
-        oldest: Time,
-    ) -> Result<bool, ClientError> {
-        let bits: [u8; 32] =
-            self.read(&StateKey::Spent(self.number, sender, sequence.0 >> 8), oldest).await?.unwrap_or_default();
-        let [low, ..] = sequence.0.to_le_bytes();
-        Ok(bits.get(usize::from(low >> 3)).is_some_and(|byte| byte & (1 << (low & 7)) != 0))
     }
 
     /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier ones

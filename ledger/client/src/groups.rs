@@ -6,8 +6,8 @@
 //!                └─ a certified group is another one than was taken: the cluster has forked ─► alarm
 //! ```
 //! A member that withholds groups, alters them or does not answer is left for a while. Always true: what is delivered
-//! has no gap, a quorum certified it, and f + 1 members hand it over. A fork stops the reader for good [LEDGER 11]: only
-//! f + 1 traitors can cause one.
+//! has no gap, a quorum certified it, and f + 1 members hand it over. After a fork, the caller stops for good
+//! [LEDGER 11]: only f + 1 traitors can cause one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

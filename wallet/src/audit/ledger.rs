@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fastpay_core::{Asset, AuthorityName, Deposit, Epoch, TransactionIndex};
+use fastpay_core::{Asset, AuthorityName, Deposit, TransactionIndex};
 use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader};
 use fastpay_ledger_statement::{CommitteeEvent, Cursor, EventKind, Message, Receiver};
 
@@ -66,7 +66,7 @@ impl LedgerEvents {
                 self.spendings.insert((redemption.sender, redemption.sequence), spending);
             }
             EventKind::Rotated { committee, compromised_since, .. } => {
-                if *compromised_since < committee.epoch() && committee.epoch() > Epoch(0) {
+                if *compromised_since < committee.epoch() {
                     books.recovered();
                 }
             }

@@ -159,6 +159,11 @@ pub struct InstructionJournal {
 }
 
 impl InstructionJournal {
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The newest instruction that was signed.
     ///
     /// # Errors

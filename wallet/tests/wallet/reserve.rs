@@ -1,8 +1,6 @@
 //! A wallet whose Primary is a ledger. The ledger is scripted: its rules and its answers' proofs are real.
 
-use fastpay_core::{
-    AccountKey, Amount, Asset, Balance, Committees, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex,
-};
+use fastpay_core::{AccountKey, Amount, Asset, Balance, Committees, PrimaryAddress, SequenceNumber, TransactionIndex};
 use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger, Submits};
 use fastpay_ledger_client::{CommitteeClient, OpenCommitteeError};
 use fastpay_ledger_statement::{Action, Outcome, Rejection, Request, StateKey, Time, Wire};
@@ -209,7 +207,7 @@ async fn what_became_of_an_instruction_is_not_guessed() {
     // Another program uses so many numbers that the ledger forgets what the first of them did.
     (0..20).for_each(|_| spend(Amount(1)));
     let unknown = deposit(&reserve, &bob, 7).await;
-    assert!(matches!(unknown, Err(WalletError::UnknownOutcome(_))), "{unknown:?}");
+    assert!(matches!(unknown, Err(WalletError::UnknownOutcome(..))), "{unknown:?}");
     assert_eq!(scene.omnibus().await, Balance::default());
 }
 
@@ -224,10 +222,6 @@ async fn a_certified_redemption_is_paid_once() {
     assert_eq!(reserve.redeem(&certificate, &committees).await.unwrap(), Some(TransactionIndex(2)));
     assert_eq!(reserve.redeem(&certificate, &committees).await.unwrap(), None);
     assert_eq!(scene.omnibus().await, Balance::from(Amount(30)));
-    let Redemption { sender, sequence, .. } = redemption(alice.id(), PrimaryAddress::repeat_byte(9), 20, 0);
-    let client = scene.committee_client();
-    let is_redeemed = async |sequence| client.is_redeemed(sender, sequence, Time(0)).await.unwrap();
-    assert!(is_redeemed(sequence).await && !is_redeemed(SequenceNumber(1)).await);
     let payment = alice.sign(&scene.committee.domain, fastpay_testkit::payment(alice.id(), alice.id(), 1, 1));
     let error = reserve.redeem(&scene.committee.certified(&payment), &committees).await.unwrap_err();
     assert!(matches!(error, WalletError::Argument(_)), "{error}");

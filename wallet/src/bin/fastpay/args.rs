@@ -112,7 +112,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "MS")]
     pub poll_interval_ms: Option<u64>,
     /// The file of a ledger that is the Primary, in place of a contract on Ethereum.
-    #[arg(long, value_name = "FILE", requires = "committee", conflicts_with_all = ["genesis", "contract", "rpc_url"])]
+    #[arg(long, value_name = "FILE", requires = "committee", conflicts_with_all = ["genesis", "contract", "rpc_url", "chain_id", "poll_interval_ms"])]
     pub ledger: Option<PathBuf>,
     /// The committee's number on the ledger.
     #[arg(long, value_name = "NUMBER", requires = "ledger")]

@@ -44,7 +44,7 @@ pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletE
     let exit_code = if report.ok { 0 } else { ErrorKind::Audit.exit_code() };
     let mut json = json!(report);
     add(&mut json, [("proofFiles", json!(files))]);
-    Ok(Report { json, text: lines.join("\n"), exit_code })
+    Ok(Report { exit_code, ..Report::new(json, lines.join("\n")) })
 }
 
 fn verify(wallet: &Wallet, path: &Path) -> Result<Report, WalletError> {

@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use fastpay_program::console::{answer, end_at_arguments, fail, start_brief_log};
 use fastpay_wallet::{ErrorKind, WalletError};
+use tokio::runtime::Runtime;
 
 use args::{Cli, Command};
 use context::Context;
@@ -51,22 +52,25 @@ fn main() -> ExitCode {
     };
     let context = match Context::new(home, json, passphrase_file, timeout) {
         Ok(context) => context,
-        Err(error) => return report(json, Err(error)),
+        Err(error) => return report(&runtime, json, Err(error)),
     };
     let outcome = runtime.block_on(context.screen.stay_with(run(&context, command)));
+    let code = report(&runtime, json, outcome);
     // Background work only brings other authorities up to date.
     runtime.shutdown_background();
-    let code = report(json, outcome);
     // Sending traces may take a moment; the answer has been printed before.
     drop(context);
     code
 }
 
-fn report(json: bool, outcome: Result<Report, WalletError>) -> ExitCode {
+fn report(runtime: &Runtime, json: bool, outcome: Result<Report, WalletError>) -> ExitCode {
     let result = outcome.and_then(|report| {
         let text = if json { report.json.to_string() } else { report.text };
         if !text.is_empty() {
             answer(text)?;
+        }
+        if let Some(Err(error)) = report.told.map(|told| runtime.block_on(told)) {
+            tracing::warn!(%error, "the same command reports this again, and does not repeat it");
         }
         Ok(report.exit_code.into())
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
-use fastpay_wallet::folder::{ConfigError, Errand, InstructionErrand, KeyKind};
+use fastpay_wallet::folder::{Errand, InstructionErrand, KeyKind};
 use fastpay_wallet::{
     CarriedOut, Claim, Finished, Money, QueuedRedemption, Reserve, Wallet, WalletError, check_account,
     check_not_paused, check_recipient, queued_redemption,
@@ -14,16 +14,13 @@ use serde_json::{Value, json};
 
 use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
 use crate::context::Context;
-use crate::output::{Report, add, gas_cost_json, queued_json};
+use crate::output::{Report, Told, add, gas_cost_json, queued_json};
 use crate::transfers::ordered_before;
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let primary = match context.folder.config()?.ledger() {
-        Some(_) => None,
-        None => Some(wallet.primary().await?),
-    };
-    let payer = context.choose(args.from.as_deref(), primary.is_some().then_some(KeyKind::Ethereum))?;
+    let ledger = wallet.ledger().await?;
+    let payer = context.choose(args.from.as_deref(), ledger.is_none().then_some(KeyKind::Ethereum))?;
     let recipient = match &args.to {
         Some(text) => context.account(text)?,
         None => payer.account,
@@ -36,10 +33,11 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if amount.0 == 0 {
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
-    let Some(primary) = primary else {
-        let reserve = context.reserve(&wallet, &payer).await?.ok_or(ConfigError::NoPrimary)?;
-        return fund(context, &wallet, &reserve, (recipient, asset, amount), args.wait).await;
-    };
+    if let Some(ledger) = ledger {
+        let reserve = Reserve::new(&context.folder, ledger, context.unlock(&payer)?);
+        return fund(context, &wallet, reserve, (recipient, asset, amount), args.wait).await;
+    }
+    let primary = wallet.primary().await?;
     check_not_paused(&primary).await?;
     check_account(&primary, recipient).await?;
     let chain = context.chain_account(primary, &payer)?;
@@ -69,7 +67,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
 async fn fund(
     context: &Context,
     wallet: &Wallet,
-    reserve: &Reserve,
+    reserve: Reserve,
     (recipient, asset, amount): (AccountId, Asset, Amount),
     wait: u64,
 ) -> Result<Report, WalletError> {
@@ -92,9 +90,9 @@ async fn fund(
             text = format!("{text}\n{line}");
         }
     }
-    // If this command fails before, the same one again reports the same deposit.
-    reserve.note_reported(&deposit).await?;
-    Ok(Report::new(json, text))
+    // If this command ends before, the same one again reports the same deposit.
+    let told: Told = Box::pin(async move { reserve.note_reported(&deposit).await });
+    Ok(Report { told: Some(told), ..Report::new(json, text) })
 }
 
 /// Waits until a quorum has credited what a deposit's transaction brought, at most so many seconds. None for what is

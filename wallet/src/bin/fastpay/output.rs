@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,10 @@ const SECONDS_AT_WORK: u64 = 5;
 
 const ETHER_DECIMALS: u8 = 18;
 
+/// What is noted once the user has been told.
+pub type Told = Pin<Box<dyn Future<Output = Result<(), WalletError>>>>;
+
 /// The outcome of a command.
-#[derive(Debug)]
 pub struct Report {
     /// For programs.
     pub json: Value,
@@ -29,12 +31,14 @@ pub struct Report {
     pub text: String,
     /// 0 where all is well.
     pub exit_code: u8,
+    /// Runs after the answer was written.
+    pub told: Option<Told>,
 }
 
 impl Report {
     /// A good outcome.
     pub fn new(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), exit_code: 0 }
+        Self { json, text: text.into(), exit_code: 0, told: None }
     }
 }
 

@@ -19,14 +19,13 @@ use crate::output::Report;
 
 pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletError> {
     let endpoints = absolute(&args.endpoints)?;
-    let config = match (args.genesis, args.contract) {
-        (Some(genesis), _) => Config { endpoints, primary: None, genesis: Some(absolute(&genesis)?), traces: None },
-        (None, None) if args.ledger.is_some() => {
-            let (file, committee) = (args.ledger.unwrap_or_default(), args.committee.unwrap_or_default());
+    let config = match (args.genesis, args.contract, args.ledger.zip(args.committee)) {
+        (Some(genesis), ..) => Config { endpoints, primary: None, genesis: Some(absolute(&genesis)?), traces: None },
+        (None, None, Some((file, committee))) => {
             let ledger = LedgerSettings { file: absolute(&file)?, committee: CommitteeNumber(committee) };
             Config { endpoints, primary: Some(PrimarySection::Ledger(ledger)), genesis: None, traces: None }
         }
-        (None, Some(contract)) if !args.rpc_url.is_empty() => {
+        (None, Some(contract), _) if !args.rpc_url.is_empty() => {
             let chain_id = match args.chain_id {
                 Some(chain_id) => chain_id,
                 None => learn_chain_id(&args.rpc_url).await?,
@@ -37,7 +36,7 @@ pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletErr
             let primary = PrimarySettings { rpc_urls, chain_id, contract, finality, sender };
             Config { endpoints, primary: Some(primary.into()), genesis: None, traces: None }
         }
-        (None, contract) => {
+        (None, contract, _) => {
             let missing = if contract.is_none() { "--contract" } else { "--rpc-url" };
             return Err(WalletError::Argument(format!(
                 "{missing} is missing: give --rpc-url and --contract of a FastPay contract on Ethereum, --ledger and \

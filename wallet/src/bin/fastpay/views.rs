@@ -216,7 +216,10 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
                 (None, None)
             }
         },
-        Err(_) => (None, None),
+        Err(_) => {
+            wallet.ledger().await?;
+            (None, None)
+        }
     };
     let authorities = wallet.authorities().await;
     let reached = authorities.iter().filter(|authority| authority.status.is_ok()).count();
