@@ -180,8 +180,11 @@ fn of_deployment(error: &DeploymentError) -> ErrorKind {
 fn of_ledger(error: &LedgerError) -> ErrorKind {
     match error {
         LedgerError::Open(_) | LedgerError::Validity(_) => ErrorKind::Config,
-        LedgerError::Client(_) | LedgerError::Groups(_) | LedgerError::Impossible { .. } => ErrorKind::Primary,
-        LedgerError::OtherCommittee(_) | LedgerError::NotNext { .. } => ErrorKind::Primary,
+        LedgerError::Client(_)
+        | LedgerError::Groups(_)
+        | LedgerError::Impossible { .. }
+        | LedgerError::OtherCommittee(_)
+        | LedgerError::NotNext { .. } => ErrorKind::Primary,
     }
 }
 

@@ -66,6 +66,10 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             // The store's own messages at "info" are about its files only.
             start_log(log_format, "FASTPAY_LOG", "info,fjall=warn,lsm_tree=warn");
             let config = config.read()?;
+            // Its keys may be destroyed.
+            if run::has_left(&config.data) {
+                return Ok(());
+            }
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             runtime()?.block_on(async { Ok(run::run(config, keys, stop_signal()?).await?) })
         }

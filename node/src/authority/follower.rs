@@ -4,8 +4,8 @@
 //!  FundingSource ─► batch of whole blocks or groups ─► all shards have its events on disk (`deposit_sink`)
 //!  ─► committees that it installs on disk ─► cursor on disk ─► next batch
 //! ```
-//! The follower reads the committees before a batch that closes an epoch, and after any other batch. So deposits are
-//! credited also while no Ethereum node can say who is in the committee.
+//! The follower reads the committees before a batch that closes an epoch; of a contract, also at each new final block. So
+//! deposits are credited also while no Ethereum node can say who is in the committee.
 //!
 //! The cursor on disk only saves reading the chain again. After an impossible answer of the Ethereum nodes, the
 //! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. It stops at once where a quorum

@@ -16,6 +16,7 @@ use fastpay_program::keystore::PassphraseSource;
 use serde::Serialize;
 use tokio::net::TcpStream;
 
+use super::stop;
 use crate::authority::certification::{ArchiveError, Extent, StoreError};
 use crate::authority::config::{Config, Overrides, TlsFiles};
 use crate::authority::deployment::{self, Deployment, folder_identity};
@@ -120,6 +121,11 @@ pub async fn check(
     let mut findings = Findings::default();
     let read = Config::read(path, overrides).map(|config| (config, format!("{} can be read", path.display())));
     let Some(config) = findings.take("config", read) else { return findings };
+    if stop::is_told(&config.data) {
+        let told =
+            "left.json: this authority has left, so its node ends at each start; if it comes back, remove the file";
+        findings.note("data", Level::Error, told);
+    }
     let keys = keys::read_all(&config.keys, passphrase).map(|keys| {
         let names: Vec<_> = keys.iter().map(|pair| pair.public().name.to_string()).collect();
         (keys, format!("of authority {}", names.join(" and ")))

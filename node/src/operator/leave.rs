@@ -89,7 +89,10 @@ pub enum LeaveError {
     #[error(transparent)]
     Endpoints(#[from] NetworkError),
     /// There is no contract that could change the committee.
-    #[error("the configuration has no [primary] on Ethereum: the committee never changes, and nobody leaves")]
+    #[error(
+        "the configuration has no [primary] on Ethereum. Without a Primary nobody leaves. On a ledger, keep the node running \
+         until the members of the next committee vote"
+    )]
     NoPrimary,
     /// Nobody can be asked.
     #[error("configure `endpoints`, the file that lists the other authorities: they are asked what they have executed")]
@@ -109,7 +112,10 @@ pub enum LeaveError {
     #[error("authority {0} is a member of epoch {1}: a committee without it must be installed first")]
     Member(AuthorityName, Epoch),
     /// The node cannot be told to stop.
-    #[error("cannot use {path}, which tells the node to stop: {error}")]
+    #[error(
+        "cannot use {path}, which tells the node to stop: {error}. Correct its permissions, or remove it, and repeat the \
+         command"
+    )]
     Mark {
         /// The file.
         path: PathBuf,
@@ -247,6 +253,7 @@ impl Leaving {
             });
         }
         let (mut complete, mut incomplete) = (Vec::new(), Vec::new());
+        let all = asked.len();
         while let Some(answer) = asked.join_next().await {
             let Ok((member, left, failure)) = answer else { continue };
             let first = left.first_key_value().map(|(account, next)| {
@@ -262,7 +269,9 @@ impl Leaving {
         complete.sort_unstable();
         incomplete.sort_by_key(|of| of.authority);
         let needed = committee.quorum();
-        let (may_stop, accounts) = (complete.len() >= needed, self.executed.len());
+        // A member whose answer is lost is none of both.
+        let is_whole = complete.len().saturating_add(incomplete.len()) == all;
+        let (may_stop, accounts) = (is_whole && complete.len() >= needed, self.executed.len());
         Ok(LeaveReport { epoch, may_stop, needed, complete, incomplete, accounts, stopped: false })
     }
 

@@ -20,6 +20,8 @@ use crate::authority::config::Config;
 use crate::authority::pruning::PruningReport;
 use crate::authority::{self, AuthorityError, Ended};
 
+pub use super::stop::has_left;
+
 /// How long what an authority has started may take to end.
 const END_GRACE: Duration = Duration::from_secs(5);
 
@@ -28,7 +30,7 @@ const END_GRACE: Duration = Duration::from_secs(5);
 /// # Errors
 /// See [`AuthorityError`].
 pub async fn run(config: Config, keys: Vec<AuthorityKeys>, stop: watch::Receiver<bool>) -> Result<(), AuthorityError> {
-    if stop::has_left(&config.data) {
+    if has_left(&config.data) {
         return Ok(());
     }
     let mut stop = stop::or_left(config.data.clone(), stop);

@@ -38,7 +38,7 @@ pub enum PrimarySection {
     },
     /// A committee on a ledger.
     Ledger {
-        /// Says so.
+        /// Always "ledger": marks the section's kind.
         kind: LedgerKind,
         /// The ledger's file.
         file: PathBuf,

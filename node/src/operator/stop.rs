@@ -68,12 +68,17 @@ pub(super) fn or_left(data: PathBuf, mut stop: watch::Receiver<bool>) -> watch::
     ended
 }
 
-/// Whether the node is to end. Says so in the log.
-pub(super) fn has_left(data: &Path) -> bool {
-    let path = path(data);
-    let is_there = path.exists();
+/// Whether the node with this data folder is to end.
+pub(super) fn is_told(data: &Path) -> bool {
+    path(data).exists()
+}
+
+/// The same. Says so in the log.
+#[must_use]
+pub fn has_left(data: &Path) -> bool {
+    let is_there = is_told(data);
     if is_there {
-        tracing::warn!(file = %path.display(), "this authority has left the committee, and nobody needs its node: it ends, and does not start again while this file is there");
+        tracing::warn!(file = %path(data).display(), "this authority has left the committee, and nobody needs its node: it ends, and does not start again while this file is there");
     }
     is_there
 }

@@ -179,7 +179,7 @@ async fn nodes_compute_one_announcement_of_a_leader_and_sign_what_it_proposes() 
         } else {
             tokio::time::sleep(POLL).await;
         }
-        // Ever new ones are not looked at, once one was. Of what computes nothing, none is a checkpoint.
+        // After one valid announcement a member looks at no other. Where none is valid, the flood has no valid one either.
         let files: Vec<_> = others.iter().map(state_file).collect();
         let good = [text(&second), "[".into(), text(&first), text(&second)];
         let bad = ["[".into(), lacking.to_string(), "{}".into(), "[".into()];

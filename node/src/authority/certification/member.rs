@@ -377,7 +377,7 @@ impl Member {
     }
 
     async fn propose(&mut self, number: u64, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
-        // It is of an epoch that has ended. Peers must not take the announced cut for the one of this vote.
+        // The stored vote is of an epoch that has ended. Peers must not take its announced cut for that of the new vote.
         self.archive.drop_vote(number)?;
         let (inputs, memory) = self.inputs();
         let proposal = propose(inputs, memory, &mut log).await?;

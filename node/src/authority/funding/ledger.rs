@@ -10,8 +10,8 @@
 use std::path::PathBuf;
 
 use fastpay_core::{
-    AccountId, Amount, Committee, Committees, Deposit, Domain, Epoch, EpochEnd, Installation, TransactionIndex,
-    UnlockEventKind,
+    AccountId, Amount, Committee, Committees, Deposit, Domain, Epoch, EpochEnd, Installation, Recovery,
+    TransactionIndex, UnlockEventKind,
 };
 use fastpay_ethereum::Cursor;
 use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsError, OpenCommitteeError};
@@ -21,7 +21,7 @@ use fastpay_ledger_statement::{
 use fastpay_program::Clock;
 use serde::Deserialize;
 
-use super::{Batch, end_compromised};
+use super::Batch;
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::shard::ChainTime;
 
@@ -267,4 +267,13 @@ impl LedgerSource {
 /// The position before a group that is due.
 fn position(due: Due, last_index: TransactionIndex) -> Cursor {
     Cursor { block_number: due.next.saturating_sub(1), block_hash: due.previous, last_index }
+}
+
+/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed before
+/// a checkpoint is adopted.
+fn end_compromised(committees: &mut Committees, since: Epoch) {
+    let epoch = committees.current().epoch();
+    let ended: Vec<_> = committees.iter().map(|committee| committee.epoch()).filter(|ended| *ended >= since).collect();
+    ended.into_iter().filter(|ended| *ended < epoch).for_each(|ended| committees.note_end(ended, EpochEnd::default()));
+    committees.recover(Recovery { epoch, adopted: None }).expect("the epoch is the current one, after the first");
 }

@@ -13,7 +13,7 @@ mod ledger;
 #[cfg(test)]
 mod tests;
 
-use fastpay_core::{Committees, Epoch, EpochEnd, Recovery};
+use fastpay_core::{Committees, Epoch};
 use fastpay_ethereum::{Cursor, Primary};
 
 pub use ethereum::EthereumSource;
@@ -138,13 +138,4 @@ impl FundingSource {
     pub fn waits(&self) -> bool {
         matches!(self, Self::Ledger(_))
     }
-}
-
-/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed before
-/// a checkpoint is adopted.
-fn end_compromised(committees: &mut Committees, since: Epoch) {
-    let epoch = committees.current().epoch();
-    let ended: Vec<_> = committees.iter().map(|committee| committee.epoch()).filter(|ended| *ended >= since).collect();
-    ended.into_iter().filter(|ended| *ended < epoch).for_each(|ended| committees.note_end(ended, EpochEnd::default()));
-    committees.recover(Recovery { epoch, adopted: None }).expect("the epoch is the current one, after the first");
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Committee, Digest, Epoch, EpochEnd, PrimaryAddress, ShardLayout,
+    AccountId, AccountKey, Amount, Asset, Committee, Digest, Epoch, EpochEnd, PrimaryAddress, Recovery, ShardLayout,
     TransactionIndex, UnlockEventKind,
 };
 use fastpay_ledger_client::OpenCommitteeError;

@@ -60,11 +60,8 @@ impl Cursors {
             stored.own.len() == own.len() && stored.own.iter().zip(own).all(|(then, now)| *then <= now.0)
         };
         let mut stored = stored.filter(fits).unwrap_or_default();
-        // An earlier release kept more.
-        for Peer { later, asked, .. } in stored.peers.values_mut() {
-            later.truncate(LATER_MAX);
-            asked.truncate(LATER_MAX);
-        }
+        // An earlier release kept more: the logs of such a peer are read anew.
+        stored.peers.retain(|_, peer| peer.later.len() <= LATER_MAX && peer.asked.len() <= LATER_MAX);
         Self { file, state: Mutex::new(State { stored, unwritten_since: None }) }
     }
 
@@ -205,5 +202,17 @@ mod tests {
         cursors.answered(PEER, heads(1));
         assert_eq!(cursors.ask_later(PEER).len(), LATER_MAX);
         assert!(cursors.add_later(PEER, heads(1)));
+        // An earlier release kept more of a peer. None of these may be forgotten, so its logs are read anew.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("peers.json");
+        let cursors = Cursors::open(file.clone(), &ends(10));
+        cursors.set(PEER, 0, JournalPosition(70), ends(10));
+        cursors.state().stored.peers.get_mut(&PEER.to_string()).unwrap().asked = heads(LATER_MAX + 1);
+        cursors.set(AuthorityName([2; 32]), 0, JournalPosition(60), ends(10));
+        let text = serde_json::to_vec(&cursors.state().stored).unwrap();
+        std::fs::write(&file, text).unwrap();
+        let again = Cursors::open(file, &ends(10));
+        let known = [again.get(PEER, 0), again.get(AuthorityName([2; 32]), 0)];
+        assert_eq!((known, again.ask_later(PEER).len()), ([JournalPosition(0), JournalPosition(60)], 0));
     }
 }

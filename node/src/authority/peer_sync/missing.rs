@@ -37,6 +37,10 @@ pub(super) fn heads(names: &[TransferName]) -> Heads {
     heads.into_iter().collect()
 }
 
+fn not_now(error: impl std::fmt::Display) -> PeerFailure {
+    PeerFailure::NotNow(error.to_string())
+}
+
 fn after(sequence: SequenceNumber) -> SequenceNumber {
     SequenceNumber(sequence.0.saturating_add(1))
 }
@@ -101,11 +105,10 @@ impl OwnShards {
     /// The numbers that somebody asked the contract to unlock and that are the next one of their account here, without a
     /// certificate or a decision, each with the number after it.
     pub(super) async fn disputed(&self) -> Result<Heads, PeerFailure> {
-        let not_now = |error: &dyn std::fmt::Display| PeerFailure::NotNow(error.to_string());
         let mut disputed = Heads::new();
         for (handle, _) in self.shards.iter() {
-            let answer = ask(handle, Command::ReadLedger).map_err(|error| not_now(&error))?;
-            let ledger = answer.await.map_err(|error| not_now(&error))?;
+            let answer = ask(handle, Command::ReadLedger).map_err(not_now)?;
+            let ledger = answer.await.map_err(not_now)?;
             let open = ledger.unlocks.iter().filter(|(.., unlock)| {
                 unlock.is_frozen() && unlock.outcome.is_none() && unlock.spent.is_none() && unlock.seen.is_none()
             });
@@ -128,17 +131,16 @@ impl OwnShards {
 
     /// The certificates that are missing below these heads.
     async fn gaps(&self, heads: &[(AccountId, SequenceNumber)]) -> Result<Vec<Gap>, PeerFailure> {
-        let not_now = |error: &dyn std::fmt::Display| PeerFailure::NotNow(error.to_string());
         let mut asked = Vec::with_capacity(heads.len());
         // Ask for all accounts before waiting for the first: one batch of the shard answers them together.
         for (account, to) in heads {
             let (handle, _) = self.shard_of(*account)?;
-            let answer = ask(handle, |reply| Command::ReadAccount(*account, reply)).map_err(|error| not_now(&error))?;
+            let answer = ask(handle, |reply| Command::ReadAccount(*account, reply)).map_err(not_now)?;
             asked.push((*account, *to, answer));
         }
         let mut gaps = Vec::new();
         for (account, to, answer) in asked {
-            let from = answer.await.map_err(|error| not_now(&error))?.next_sequence();
+            let from = answer.await.map_err(not_now)?.next_sequence();
             if from < to {
                 gaps.push(Gap { account, from, to });
             }

@@ -52,7 +52,7 @@ pub struct Sources {
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// There is no contract.
-    #[error("the configuration has no [primary]: a committee without a contract cannot be recovered")]
+    #[error("the configuration has no [primary] on Ethereum: a committee without a contract cannot be recovered")]
     NoPrimary,
     /// The newest committee goes on with what the one before knows.
     #[error(
