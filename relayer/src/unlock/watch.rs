@@ -104,21 +104,27 @@ impl Unlocks {
     fn follow(&mut self, new: OpenUnlock) {
         let account = new.account;
         self.open.push(new);
-        let others = || self.open.iter().enumerate().filter(|(_, open)| !open.is_ours);
-        let below = others().filter(|(_, open)| open.account == account && open.is_below == Some(true));
-        let of_account = self.open.iter().filter(|open| open.account == account);
-        let out = if of_account.count() > OPEN_OF_ACCOUNT_MAX && below.clone().next().is_some() {
-            below.min_by_key(|(_, open)| open.sequence)
-        } else if self.open.len() > OPEN_MAX {
-            let asked = others().filter(|(_, open)| open.is_below.is_some());
-            asked.max_by_key(|(_, open)| (open.is_below, self.rank(open), Reverse(open.voidable_from)))
-        } else {
-            None
-        };
-        if let Some(position) = out.map(|(position, _)| position) {
+        while let Some(position) = self.too_many(account) {
             let OpenUnlock { account, sequence, .. } = self.open.remove(position);
             tracing::info!(%account, %sequence, "too many numbers are undecided; this one is not followed");
         }
+    }
+
+    /// One that makes way, if there are too many, or too many of this account.
+    fn too_many(&self, account: AccountId) -> Option<usize> {
+        let others = || self.open.iter().enumerate().filter(|(_, open)| !open.is_ours);
+        let is_crowded = self.open.iter().filter(|open| open.account == account).count() > OPEN_OF_ACCOUNT_MAX;
+        let below = others().filter(|(_, open)| open.account == account && open.is_below == Some(true));
+        let out = below.filter(|_| is_crowded).min_by_key(|(_, open)| open.sequence).or_else(|| {
+            let asked = others().filter(|(_, open)| self.open.len() > OPEN_MAX && open.is_below.is_some());
+            asked.max_by_key(|(_, open)| (open.is_below, self.rank(open), Reverse(open.voidable_from)))
+        });
+        // While nobody answers, the oldest make way.
+        let oldest = || {
+            let others = others().filter(|_| self.open.len() > 2 * OPEN_MAX);
+            others.min_by_key(|(_, open)| open.voidable_from)
+        };
+        out.or_else(oldest).map(|(position, _)| position)
     }
 
     /// How many lower numbers of its account are to be decided before a number.
@@ -202,5 +208,10 @@ mod tests {
         // Then the oldest ones.
         assert!(fill(30_000, 3).iter().all(Vec::is_empty));
         assert_eq!([0, 1, 2, 3, 6, 7].map(|account| sequences(&unlocks, account).len()), [1, 1, 1, 1, 0, 1]);
+        // While nobody answers, there are twice as many.
+        let unasked = 2 * OPEN_MAX as u64 + 50;
+        (0..unasked).for_each(|account| unlocks.follow(open(40_000 + account, 3, 50_000 + account)));
+        assert_eq!(unlocks.open.len(), 2 * OPEN_MAX);
+        assert_eq!([0, 40_000, 40_000 + unasked - 1].map(|account| sequences(&unlocks, account).len()), [1, 0, 1]);
     }
 }

@@ -5,7 +5,7 @@ use fastpay_core::{Amount, Asset, Redemption, Transfer};
 use fastpay_relayer::{BelowCost, Relayer};
 use fastpay_testkit::anvil::Mining;
 use fastpay_testkit::fake::Role;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::scene::{ETHER, Scene, UNFUNDED};
 
@@ -58,16 +58,7 @@ async fn what_covers_no_share_of_the_gas_makes_way_where_all_places_are_taken() 
     relayer.tick(false).await.unwrap();
     assert_eq!(waiting(&relayer), [0]);
     drop(relayer);
-    let path = scene.config.data_dir.join("state.json");
-    let mut state: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let item = state["items"][0].clone();
-    let numbered = |sequence: u64| {
-        let mut item = item.clone();
-        item["redemption"]["sequence"] = (100 + sequence).into();
-        item
-    };
-    state["items"] = (0..2_000).map(numbered).collect();
-    std::fs::write(&path, state.to_string()).unwrap();
+    scene.fill_places();
     let mut relayer = scene.relayer().await;
     scene.publish_worth(1, ETHER / 10, ETHER / 1_000);
     relayer.tick(false).await.unwrap();

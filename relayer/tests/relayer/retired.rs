@@ -5,7 +5,7 @@ use alloy::primitives::U256;
 use fastpay_core::{Amount, Redemption, Transfer};
 use fastpay_relayer::{BelowCost, Relayer};
 use fastpay_testkit::anvil::Mining;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::scene::{ETHER, Scene};
 
@@ -36,17 +36,7 @@ async fn forged_redemptions_make_way_for_others_whatever_their_fees() {
     assert_eq!(relayer.state().items[0].parked.as_ref().unwrap().attempts, 1, "it counts as a failure");
     drop(relayer);
     // So many that they take all places.
-    let path = scene.config.data_dir.join("state.json");
-    let mut state: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let mut item = state["items"][0].clone();
-    item.as_object_mut().unwrap().remove("parked");
-    let numbered = |sequence: u64| {
-        let mut item = item.clone();
-        item["redemption"]["sequence"] = (100 + sequence).into();
-        item
-    };
-    state["items"] = (0..2_000).map(numbered).collect();
-    std::fs::write(&path, state.to_string()).unwrap();
+    scene.fill_places();
     scene.authorities[0].publish(&forged[1]);
     scene.publish([1]);
     let mut relayer = scene.relayer().await;
