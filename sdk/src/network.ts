@@ -266,6 +266,8 @@ export class Network {
    * that counts nor keeps its order from being certified again.
    */
   outdate({ digest, epoch }: VerifiedCertificate): void {
+    // Retired keys can make any number of them. One that is forgotten costs another question.
+    if (this.#outdated.size >= 10_000) this.#outdated.clear();
     const refused = this.#outdated.get(digest) ?? new Map<bigint, bigint>();
     this.#outdated.set(digest, refused.set(epoch, this.committee.epoch));
   }

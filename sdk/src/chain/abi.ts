@@ -6,6 +6,8 @@ import { parseAbi } from "viem";
 
 const REDEMPTION =
   "struct Redemption { bytes32 sender; address recipient; address asset; uint128 amount; uint128 fee; uint64 sequence; bytes32 memo; }";
+const EIP712_DOMAIN =
+  "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)";
 const AUTHORITY = "struct Authority { bytes32 votingKey; address redemptionKey; }";
 const SAFETY_PARAMETERS =
   "struct SafetyParameters { uint32 pauseDuration; uint32 pauseCooldown; uint32 outflowWindow; uint16 outflowShare; uint32 outflowDelay; uint32 votesValidity; uint32 unlockWindow; }";
@@ -74,7 +76,10 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
 ]);
 
-/** The part of the Council that unlocks numbers (contracts/interfaces/ICouncil.sol). */
+/**
+ * The part of the Council that unlocks numbers (contracts/interfaces/ICouncil.sol). `PausedUntil` and the errors of votes are
+ * in `FASTPAY_ABI`: reverts are decoded with both.
+ */
 export const COUNCIL_ABI = /* @__PURE__ */ parseAbi([
   "function requestUnlock(bytes32 account, uint64 sequence, bytes authorization) payable",
   "function upholdSequence(bytes32 account, uint64 sequence, bytes32 digest, bytes votes)",
@@ -91,18 +96,11 @@ export const COUNCIL_ABI = /* @__PURE__ */ parseAbi([
   "error NotVoidable(bytes32 account, uint64 sequence, uint256 voidableFrom)",
   "error BondRefused(address to)",
   "error SequenceSpent(bytes32 account, uint64 sequence)",
-  "error PausedUntil(uint256 until)",
-  "error WrongVotesLength(uint256 item, uint256 length, uint256 expected)",
-  "error VotesNotAscending(uint256 item, uint256 position, uint8 member)",
-  "error UnknownMember(uint256 item, uint256 position, uint8 member)",
-  "error MalleableVote(uint256 item, uint256 position, bytes32 s)",
-  "error InvalidRecoveryId(uint256 item, uint256 position, uint8 v)",
-  "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
 ]);
 
 /** Identifies a contract of FastPay: `FastPay` by its EIP-712 domain, a Council by its `fastPay()`. */
 export const IDENTITY_ABI = /* @__PURE__ */ parseAbi([
-  "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
+  EIP712_DOMAIN,
   "function fastPay() view returns (address)",
 ]);
 
@@ -117,5 +115,5 @@ export const TOKEN_ABI = /* @__PURE__ */ parseAbi([
   "function nonces(address owner) view returns (uint256)",
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function version() view returns (string)",
-  "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
+  EIP712_DOMAIN,
 ]);

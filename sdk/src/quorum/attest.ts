@@ -36,7 +36,8 @@ export function isUnattested(error: unknown): error is ProblemError {
 /**
  * Submits a certificate, with the votes of others that it exists if it does not count by itself at this authority.
  * Throws what the authority answers: `unattested` if so many members do not know the certificate that it cannot get the
- * votes, and then no search finds it again, if its epoch has ended; if others have not answered, a failure after which it is tried again.
+ * votes, and then no search finds it again, if its epoch has ended; if others have not answered, a failure after which it
+ * is tried again.
  */
 export async function submit(
   operation: Operation,

@@ -34,29 +34,29 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "silent":
       return failure.message;
     case "restored":
-      return "it was restored from an older copy, and first reads its earlier votes";
+      return "it was restored, and first reads its earlier votes";
     case "insufficient-balance":
       return "the balance there is too low: deposits or payments are on their way";
     case "no-room":
       return NO_ROOM[failure.whose];
     case "behind":
-      return `it waits for the certificate of number ${failure.sequence}, which no authority returned`;
+      return `it waits for the certificate of number ${failure.sequence}`;
     case "locked":
       return `it is locked on another order (${failure.digest})`;
     case "other-epoch":
       return `it votes in epoch ${failure.epoch}`;
     case "no-primary":
-      return "it runs without a Primary";
+      return "it has no Primary";
     case "frozen":
-      return "it waits until the contract has decided about this number";
+      return "it waits for the contract's decision";
     case "not-requested":
-      return "it knows of no final request of the owner to unlock this number";
+      return "it knows of no final unlock request";
     case "voided":
-      return "it reports that the contract voided this number";
+      return "the contract voided this number";
     case "epoch-ended":
       return `a recovery has installed epoch ${failure.epoch} and ended earlier ones`;
     case "unattested":
-      return `its epoch ${failure.epoch} ended long ago, and too few authorities know this certificate`;
+      return `its epoch ${failure.epoch} has ended, and too few authorities know it`;
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
@@ -66,9 +66,9 @@ export function describePeerFailure(failure: PeerFailure): string {
 
 /** What has no space for a new order. */
 const NO_ROOM = {
-  disk: "the disk is nearly full, and holds no new order",
-  account: "this account has reached its limit of orders for now",
-  address: "this network address has reached its limit of orders for now",
+  disk: "the disk is nearly full for new orders",
+  account: "this account has reached its limit for now",
+  address: "this network address has reached its limit for now",
 };
 
 /** More than f authorities report that they have no space for a new order. */
@@ -76,7 +76,7 @@ export function noRoom(whose: keyof typeof NO_ROOM, retryAfterMs: number): FastP
   const wait = `wait ${Math.max(1, Math.ceil(retryAfterMs / 60_000))} min`;
   const elsewhere = whose === "address" ? ", or use another network" : "";
   const action = `nothing is lost, and the order keeps its number: ${wait}${elsewhere}, then resume`;
-  return new FastPayError("no-room", `at the authorities: ${NO_ROOM[whose]}`, action, { details: { whose, retryAfterMs } });
+  return new FastPayError("no-room", NO_ROOM[whose], action, { details: { whose, retryAfterMs } });
 }
 
 /** Too few good answers. */
@@ -105,8 +105,8 @@ export function conflictError(conflict: OrderConflict): FastPayError {
   const message = `${whose ?? "there are several orders"}, signed with the same key by copies of this wallet`;
   const canEnd = conflict.leader() !== undefined;
   const action = canEnd
-    ? "one can still be finished once silent authorities answer: stop the other copy, then resume"
-    : "none can be certified any more. The account can still receive. To send again, stop the other copy, and unlock the account";
+    ? "one can be finished once silent authorities answer: stop the other copy, then resume"
+    : "none can be certified any more, but the account can receive. To send, stop the other copy, and unlock the account";
   return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }
 
@@ -115,7 +115,7 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
   const { sender, sequence } = certificate.order.transfer;
   const message =
     `another copy of this wallet used number ${sequence} of account ${formatAccount(sender)} for another transfer; ` +
-    "this one was not executed and never will be";
+    "this one never happens";
   return new FastPayError("superseded", message, "check the history, then order it again", {
     details: { certificate },
   });
@@ -129,7 +129,7 @@ export function voided(): FastPayError {
 
 /** f + 1 authorities wait for the contract. */
 export function frozen(): FastPayError {
-  const message = "the contract was asked to unlock this number, and has not decided yet";
+  const message = "the contract has not decided yet about this number";
   const action = "nothing is lost: unlock the account to continue";
   return new FastPayError("frozen", message, action);
 }
@@ -140,7 +140,7 @@ export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): Fas
   const agree = (on: PeerFailure["kind"]): boolean => kinds.filter((kind) => kind === on).length >= trusted;
   if (agree("voided")) return voided();
   if (agree("epoch-ended")) {
-    return uncounted("a recovery has ended the epoch in which this was certified");
+    return uncounted("a recovery ended the epoch of this certificate");
   }
   if (agree("unattested")) return unattested();
   return agree("frozen") ? frozen() : undefined;
@@ -148,7 +148,7 @@ export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): Fas
 
 /** Too few authorities know a certificate of an earlier epoch. */
 export function unattested(): FastPayError {
-  return uncounted("this was certified in an earlier epoch, and too few authorities know the certificate");
+  return uncounted("too few authorities know this certificate of an earlier epoch");
 }
 
 /** f + 1 authorities refuse a certificate for its epoch. */

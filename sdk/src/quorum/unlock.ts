@@ -33,9 +33,12 @@ export class UnlockBallot {
   readonly #account: AccountId;
   readonly #sequence: bigint;
   readonly #unanimous: boolean;
-  /** By signer. */
-  readonly #attesting = new Map<AuthorityName, { readonly certificate: VerifiedCertificate; readonly vote: BatchVote }>();
-  /** The first that each authority showed: an honest one has one of a number. Retired keys can make others, also of the same order. */
+  /** By signer, each with its order's digest. */
+  readonly #attesting = new Map<AuthorityName, BatchVote & { readonly digest: Hex }>();
+  /**
+   * The first that each authority showed: an honest one has one of a number. Retired keys can make others, also of the
+   * same order.
+   */
   readonly #shown = new Map<string, VerifiedCertificate>();
   readonly #voiding = new Map<AuthorityName, BatchVote>();
   readonly #failures = new Map<string, { readonly authority: AuthorityClient; readonly failure: PeerFailure }>();
@@ -68,7 +71,7 @@ export class UnlockBallot {
     if (certificate === undefined) {
       this.#voiding.set(vote.authority, vote);
     } else {
-      if (!this.#attesting.has(vote.authority)) this.#attesting.set(vote.authority, { certificate, vote });
+      if (!this.#attesting.has(vote.authority)) this.#attesting.set(vote.authority, { ...vote, digest: certificate.digest });
       if (!this.#shown.has(authority.url)) this.#shown.set(authority.url, certificate);
     }
   }
@@ -82,9 +85,10 @@ export class UnlockBallot {
     this.fail(authority, { kind: "misbehaved", message });
   }
 
-  /** The certificate of the order that most members attest; undefined if no authority returned one. */
+  /** The newest certificate of the order that most members attest; undefined if no authority returned one. */
   get certificate(): VerifiedCertificate | undefined {
-    return this.#orders()[0]?.certificate;
+    const votes = ({ digest }: VerifiedCertificate): number => this.#votesFor(digest).size;
+    return [...this.#shown.values()].sort((a, b) => votes(b) - votes(a) || Number(b.epoch - a.epoch))[0];
   }
 
   /** The certificates that were not sent to all authorities yet, one of each epoch and order. */
@@ -117,26 +121,16 @@ export class UnlockBallot {
   /** The decision that the votes suffice for, if any. Nothing is void while a certificate was not sent to all. */
   decision(): UnlockDecision | undefined {
     const { quorum, members } = this.committee;
-    const [most] = this.#orders();
-    const attested = most && this.#packed(most.votes, quorum);
-    if (most !== undefined && attested !== undefined) {
-      return { type: "uphold", digest: most.certificate.digest, votes: attested };
-    }
+    const { certificate } = this;
+    const attested = certificate && this.#packed(this.#votesFor(certificate.digest), quorum);
+    if (attested) return { type: "uphold", digest: certificate.digest, votes: attested };
     if (this.unbrought.length > 0) return undefined;
     const votes = this.#packed(this.#voiding, this.#unanimous ? members.length : quorum);
     return votes && { type: "void", unanimous: this.#unanimous, votes };
   }
 
-  /** The orders that members attest, the one with the most votes first, each with its newest certificate. */
-  #orders(): { certificate: VerifiedCertificate; readonly votes: Map<AuthorityName, BatchVote> }[] {
-    const orders = new Map<Hex, { certificate: VerifiedCertificate; readonly votes: Map<AuthorityName, BatchVote> }>();
-    for (const [name, { certificate, vote }] of this.#attesting) {
-      const order = orders.get(certificate.digest) ?? { certificate, votes: new Map<AuthorityName, BatchVote>() };
-      if (certificate.epoch > order.certificate.epoch) order.certificate = certificate;
-      orders.set(certificate.digest, order);
-      order.votes.set(name, vote);
-    }
-    return [...orders.values()].sort((a, b) => b.votes.size - a.votes.size);
+  #votesFor(digest: Hex): Map<AuthorityName, BatchVote> {
+    return new Map([...this.#attesting].filter(([, vote]) => vote.digest === digest));
   }
 
   #packed(votes: ReadonlyMap<AuthorityName, BatchVote>, needed: number): Hex | undefined {
@@ -152,7 +146,7 @@ function keyOf({ epoch, digest }: VerifiedCertificate): string {
 /**
  * Requests every authority's vote about a number. If some return certificates, sends each to all, and requests the
  * votes again, until none returns another one: an authority that keeps a certificate attests it, and no longer votes to
- * void the number. There are at most as many rounds as signers. Throws `aborted`.
+ * void the number. There are at most as many rounds as authorities. Throws `aborted`.
  */
 export async function voteUnlock(operation: Operation, number: OrderName, unanimous: boolean): Promise<UnlockBallot> {
   const { network, signal } = operation;

@@ -202,7 +202,8 @@ async function findCounting(
       // It is not found again.
       if (isFastPayError(error, "epoch-ended") && tried < CERTIFICATES_MAX) continue;
       const isOld = certificate.epoch < network.committee.epoch;
-      return (isOld ? await network.findArchived(account, sequence, options) : undefined) ?? found;
+      const archived = isOld ? await network.findArchived(account, sequence, options) : undefined;
+      return archived ?? (isFastPayError(error, "epoch-ended") ? undefined : found);
     }
   }
 }
@@ -238,7 +239,7 @@ export async function bringHome(
   ordered: Transfer = order.transfer,
 ): Promise<Certified> {
   const start = performance.now();
-  for (let tried = 0; ; tried += 1) {
+  for (let tried = 1; ; tried += 1) {
     const certificate = await certifyOne(operation, order, first);
     const certifiedAfterMs = performance.now() - start;
     // If the storage fails, settle the payment all the same: `settleStored` reports the failure.
