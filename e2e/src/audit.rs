@@ -4,17 +4,13 @@
 //! The wallet has its own audit; this one is written separately, so that each can reveal the other's mistakes.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, Balance, Committees, Epoch, SequenceNumber, Transfer};
 use fastpay_ethereum::{Primary, PrimaryConfig};
 
-use crate::failure::{Failure, wait_for};
+use crate::failure::{Failure, PATIENCE, wait_for};
 use crate::network::Network;
-
-/// The longest time for which credits may be on their way between shards.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The audit of one asset.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -99,7 +99,7 @@ async fn four_become_seven_and_four_again_under_load_while_a_joiner_dies_one_lie
     let committee = Committee::new(Epoch(1), seven).unwrap();
     clients.committees.lock().unwrap().install(committee).unwrap();
 
-    // One is killed in the middle of its join: while it waits, and once it has what it needs to join.
+    // One is killed in the middle of its join: while it waits, and once it has three Closings, perhaps joined.
     network.authority(DIES).unwrap().start().unwrap();
     wait_until_it_waits_for(&network, DIES, "closings").await;
     wait_for_closings(&network, DIES, 0, 1).await;
@@ -177,6 +177,8 @@ async fn four_become_seven_and_four_again_under_load_while_a_joiner_dies_one_lie
             async move { ended }
         });
         assert!(ended.await.unwrap().success());
+        // As the run-book says.
+        std::fs::remove_dir_all(network.authorities[number].config().with_file_name("keys")).unwrap();
         let again = network.authorities[number].run_to_end().unwrap();
         assert!(again.status.success(), "{}{}", again.out, again.err);
     }

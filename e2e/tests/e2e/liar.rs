@@ -89,7 +89,12 @@ impl Dispute {
         let mut voters = Vec::new();
         for number in asked {
             let shard = clients.authorities[*number].shard_of(&self.other.transfer.sender());
-            if shard.order(&self.other).await.is_ok() {
+            let answered = wait_for(PATIENCE, async || match shard.order(&self.other).await {
+                Ok(_) => Ok(true),
+                Err(error) if error.is_retryable() => Err(error.to_string()),
+                Err(_) => Ok(false),
+            });
+            if answered.await.unwrap() {
                 voters.push(*number);
             }
         }
