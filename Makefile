@@ -229,9 +229,12 @@ demo-ledger: build ## Show a ledger and FastPay on it: fund, pay, redeem, kill a
 	@$(LEDGER) build --locked --features testing --bins
 	@ledger/member/target/debug/fastpay-ledger-demo
 
-test-ledger: tools ## Test the ledger's member with its consensus engine, as clusters of processes
+test-ledger: web-page chromium ## Test the ledger as clusters of processes, and the SDK and the web wallet on it
 	@cd ledger/member && $(CARGO) fmt --check
 	@$(LEDGER) test --locked --features testing -- --test-threads 1
+	@script/tests/rust.py build
+	@npm run --silent --workspace sdk test:ledger
+	@CHROMIUM="$$($(BROWSER))" npm run --silent --workspace web test:ledger
 
 # A workspace of its own, because of the prover's pinned crates.
 test-private: tools ## Test the circuit, prover and key ceremony of private payments

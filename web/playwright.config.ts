@@ -6,11 +6,14 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** From deposit to redemption: `make test` has these. The others are tested by `make test-all`. */
 const MONEY = ["deposit", "pay", "recovery", "redeem"].map((name) => `**/${name}.spec.ts`);
 
+/** On a ledger: `make test-ledger` has these, which builds one (playwright.ledger.config.ts). */
+const LEDGER = "**/ledger/**";
+
 export default defineConfig({
   testDir: "test",
   projects: [
     { name: "money", testMatch: MONEY },
-    { name: "rest", testIgnore: MONEY },
+    { name: "rest", testIgnore: [...MONEY, LEDGER] },
   ],
   outputDir: "../target/web/failures",
   // Each worker has a network and a chain of its own: pauses and the clock are everybody's there.

@@ -47,9 +47,9 @@ function networkFile(): Plugin {
     const path = process.env.FASTPAY_NETWORK;
     try {
       if (path === undefined) throw new Error("set FASTPAY_NETWORK to the localnet's network.json, or run `make web`");
-      const { chainId, rpc, contract, token, authorities, relayers } = JSON.parse(readFileSync(path, "utf8"));
+      const { chainId, rpc, contract, ledger, token, authorities, relayers } = JSON.parse(readFileSync(path, "utf8"));
       response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ chainId, rpc, contract, token, authorities, relayers }));
+      response.end(JSON.stringify({ chainId, rpc, contract, ledger, token, authorities, relayers }));
     } catch (error) {
       response.statusCode = 404;
       response.end(String(error));

@@ -13,6 +13,11 @@ export function isHex(value: unknown, bytes: number): value is Hex {
   return typeof value === "string" && value.length === 2 + 2 * bytes && /^0x[0-9a-fA-F]*$/.test(value);
 }
 
+/** The same digits in lower case. */
+export function lower<T extends Hex>(hex: T): T {
+  return hex.toLowerCase() as T;
+}
+
 /** The bytes of a hexadecimal text. Throws `invalid-argument` if the text is not hexadecimal. */
 export function toBytes(hex: string): Uint8Array {
   if (!/^0x(?:[0-9a-fA-F]{2})*$/.test(hex)) {

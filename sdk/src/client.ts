@@ -45,7 +45,7 @@ import type {
   WatchCursor,
 } from "./views.js";
 
-/** An authority's address. The authorities' keys come from the contract. */
+/** An authority's address. The authorities' keys come from the Primary. */
 export interface AuthorityEndpoint {
   /** The base of its HTTP API, such as `https://a.example:8080`. */
   readonly http: string;
@@ -77,14 +77,8 @@ export interface EthereumClient
 export interface EthereumWallet
   extends Pick<WalletClient, "account" | "chain" | "getChainId" | "sendTransaction" | "signTypedData"> {}
 
-/** Options of a client. */
-export interface FastPayOptions {
-  /** An Ethereum node that you trust for committees, finality and payouts. */
-  readonly publicClient: EthereumClient;
-  /** The FastPay contract. */
-  readonly contract: Address;
-  /** The chain's id, which `create` checks against the node. */
-  readonly chainId: number;
+/** Options of every client. */
+export interface ClientOptions {
   readonly authorities: readonly AuthorityEndpoint[];
   /** Base URLs of relayers, as listed in the endpoints file. Default: none. */
   readonly relayers?: readonly string[];
@@ -95,10 +89,36 @@ export interface FastPayOptions {
    * do not use them. Default: throw `other-deployment`.
    */
   readonly setAside?: boolean;
-  /** Default: `finalized`. */
-  readonly finality?: Finality;
   readonly timing?: Partial<Timing>;
 }
+
+/** Options of a client whose Primary is a contract on Ethereum. */
+export interface ContractOptions extends ClientOptions {
+  readonly ledger?: undefined;
+  /** An Ethereum node that you trust for committees, finality and payouts. */
+  readonly publicClient: EthereumClient;
+  /** The FastPay contract. */
+  readonly contract: Address;
+  /** The chain's id, which `create` checks against the node. */
+  readonly chainId: number;
+  /** Default: `finalized`. */
+  readonly finality?: Finality;
+}
+
+/** A FastPay committee on a ledger. `openLedger` of `@fastpay/sdk/ledger` makes it. */
+export interface LedgerPrimary {
+  readonly kind: "ledger";
+  /** Chain id 0, and an address that follows from the ledger's genesis and the committee's number. */
+  readonly domain: Domain;
+}
+
+/** Options of a client whose Primary is a ledger. */
+export interface LedgerOptions extends ClientOptions {
+  readonly ledger: LedgerPrimary;
+}
+
+/** Options of a client. */
+export type FastPayOptions = ContractOptions | LedgerOptions;
 
 /** A payment, without sender and sequence number. */
 export interface PayIntent {
@@ -168,9 +188,14 @@ export interface ChainOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A client of one FastPay deployment. Every failure is a `FastPayError`. */
+/**
+ * A client of one FastPay deployment. Every failure is a `FastPayError`. On a ledger, functions that need a contract
+ * throw `needs-contract`, whose action says how it is done there.
+ */
 export interface FastPayClient {
   readonly domain: Domain;
+  /** Where accounts are funded and redemptions are paid. */
+  readonly primary: "contract" | "ledger";
   readonly authorities: readonly AuthorityRef[];
 
   /**
@@ -185,11 +210,11 @@ export interface FastPayClient {
    */
   isCurrent(): Promise<boolean>;
   /**
-   * The source of the client's first committees: the contract, or the storage if the Ethereum node did not answer at
-   * the start. In that case, call `isCurrent` once the node answers: it compares them with the contract.
+   * The source of the client's first committees: the Primary, or the storage if that did not answer at the start. In
+   * that case, call `isCurrent` once an Ethereum node answers: it compares them with the contract.
    */
-  readonly committeesFrom: "contract" | "storage";
-  /** The committee of an epoch, or the current one, from the contract. */
+  readonly committeesFrom: "contract" | "ledger" | "storage";
+  /** The committee of an epoch, or the current one, from the Primary. */
   committee(epoch?: bigint): Promise<Committee>;
 
   // ----------------------------------------------------------------------------------- transfers

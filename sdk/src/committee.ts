@@ -1,6 +1,6 @@
 /** The authorities of one epoch, and their quorum. */
 
-import { isHex, type Address, type Hex } from "./bytes.js";
+import { isHex, lower, type Address, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
 
 /** The smallest committee that tolerates a Byzantine member. */
@@ -44,7 +44,7 @@ export function makeCommittee(epoch: bigint, authorities: readonly Authority[]):
   const members = authorities.map(({ votingKey, redemptionKey }) => {
     if (!isHex(votingKey, 32) || !isHex(redemptionKey, 20)) throw unfit("a key is malformed");
     if (/^0x0*$/.test(votingKey) || /^0x0*$/.test(redemptionKey)) throw unfit(`authority ${votingKey} has a zero key`);
-    return { votingKey: votingKey.toLowerCase() as Hex, redemptionKey: redemptionKey.toLowerCase() as Address };
+    return { votingKey: lower(votingKey), redemptionKey: lower(redemptionKey) };
   });
   members.sort((a, b) => (a.votingKey < b.votingKey ? -1 : 1));
   if (new Set(members.map((member) => member.votingKey)).size < size) throw unfit("an authority is listed twice");

@@ -3,7 +3,7 @@
  * `malformed-answer`.
  */
 
-import { isHex, type Hex } from "./bytes.js";
+import { isHex, lower, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
 
 /** Decodes a value. `at` is its position, for error messages. */
@@ -89,7 +89,7 @@ export function smallNumber(max: number): Decoder<number> {
 export function hex(bytes: number): Decoder<Hex> {
   return (value, at) => {
     if (!isHex(value, bytes)) throw malformed(at, `${bytes} bytes in hexadecimal`);
-    return value.toLowerCase() as Hex;
+    return lower(value);
   };
 }
 

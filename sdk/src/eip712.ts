@@ -12,7 +12,7 @@ import {
 } from "viem";
 
 import type { AccountId } from "./accounts.js";
-import type { Hex } from "./bytes.js";
+import { lower, type Hex } from "./bytes.js";
 import type { Checkpoint } from "./archive/checkpoint.js";
 import type { MemberEndpoint as EndpointFields } from "./member-endpoints.js";
 import type { Domain, Output, Payment, Payout, Redemption, Transfer } from "./transfer.js";
@@ -108,10 +108,6 @@ function domainOf({ chainId, contract }: Domain) {
 function message<T extends Payment | Redemption>(transfer: T): Omit<T, "type"> {
   const { type: _, ...fields } = transfer;
   return { ...fields, asset: lower(fields.asset), recipient: lower(fields.recipient) };
-}
-
-function lower<T extends Hex>(hex: T): T {
-  return hex.toLowerCase() as T;
 }
 
 /** The typed data of a transfer, which an Ethereum wallet shows and signs (`eth_signTypedData_v4`). */

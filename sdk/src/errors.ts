@@ -95,8 +95,10 @@ export type FastPayErrorCode =
   | "never-paid"
   /** The contract refused the transaction. */
   | "reverted"
-  /** The Ethereum node does not answer. */
+  /** The Ethereum node does not answer, or too few members of the ledger prove what it has. */
   | "chain-unreachable"
+  /** The Primary is a ledger, and only a contract does this: `action` says how it is done on a ledger. */
+  | "needs-contract"
   /** Not found. */
   | "not-found"
   /** The caller aborted the call. */

@@ -1,17 +1,19 @@
 /** Creates clients. */
 
 import { AuthorityClient } from "./authority.js";
-import { isHex, type Address, type Hex } from "./bytes.js";
+import { isHex, lower, type Address, type Hex } from "./bytes.js";
 import { Committees } from "./chain/committees.js";
 import { Contract } from "./chain/contract.js";
-import { assetInfo, balanceOnChain } from "./chain/tokens.js";
-import type { AuthorityEndpoint, FastPayClient, FastPayOptions, ManyOptions } from "./client.js";
+import { balanceOnChain } from "./chain/tokens.js";
+import type { AuthorityEndpoint, ContractOptions, FastPayClient, FastPayOptions, ManyOptions } from "./client.js";
 import { memberOf, type Committee } from "./committee.js";
 import { DEFAULT_TIMING } from "./quorum/certify.js";
 import { transferDigest } from "./eip712.js";
 import { FastPayError, isFastPayError } from "./errors.js";
+import { HTTP_BASE } from "./http.js";
 import { Network } from "./network.js";
 import { readPayList } from "./pay-list-csv.js";
+import type { ContractOperation, Primary } from "./primary.js";
 import type { ChainStep, ManyStep, TransferStep } from "./progress.js";
 import { browserStore } from "./storage/browser.js";
 import { rememberCommittee, storedCommittees, type StoredCommittees } from "./storage/committees.js";
@@ -21,7 +23,7 @@ import type { OrderStore } from "./storage/store.js";
 import { ETHER } from "./transfer.js";
 import { sleep } from "./waiting.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
-import type { Context } from "./wallet/context.js";
+import type { Context, ContractContext } from "./wallet/context.js";
 import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
@@ -41,35 +43,33 @@ import type { ListStatus, PayListLine, SubmittedTransaction, TransactionReceipt 
 /** The default number of entries of each list in a history. */
 const HISTORY_LIMIT = 25;
 const HISTORY_LIMIT_MAX = 500;
-/** The time for which `create` waits for the Ethereum node if the storage has the committees. */
-const CONTRACT_PATIENCE_MS = 3_000;
-/** The base of an API's address. */
-const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
+/** The time for which `create` waits for the Primary if the storage has the committees. */
+const PRIMARY_PATIENCE_MS = 3_000;
 
 /** Creates clients. */
 export const FastPay = {
   /**
-   * Creates a client of one deployment. Reads the committee from the contract, and asks authorities only if fewer than a
-   * quorum are listed, or one under a name that is no member's: they may know where the others are. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`,
-   * `other-deployment`, `chain-unreachable` or `storage`.
+   * Creates a client of one deployment. Reads the committee from the contract or the ledger, and asks authorities only
+   * if fewer than a quorum are listed, or one under a name that is no member's: they may know where the others are.
+   * Throws `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
-    if (!isHex(options.contract, 20)) throw unusable("the contract is not an address");
-    const domain = { chainId: BigInt(options.chainId), contract: lower(options.contract) };
-    const contract = new Contract(options.publicClient, domain, options.finality ?? "finalized");
-    const reading = readCommittees(contract);
+    // Only `openLedger` makes ledgers.
+    const primary = options.ledger === undefined ? contractOf(options) : (options.ledger as unknown as Primary);
+    const { domain } = primary;
+    const reading = readCommittees(primary);
     reading.catch(() => undefined);
     const storage = options.storage ?? (await defaultStore());
     // `setAside` is for a new deployment, so the stored committees are not used.
     const known = storage && options.setAside !== true ? await storedCommittees(storage, domain).catch(() => undefined) : undefined;
-    const { first, newest, committeesFrom } = await startingCommittees(reading, known, options.authorities);
+    const { first, newest, committeesFrom } = await startingCommittees(primary, reading, known, options.authorities);
     const timing = { ...DEFAULT_TIMING, ...options.timing };
     const authorities = readEndpoints(options.authorities, newest, timing.requestMs);
     const relayers = readRelayers(options.relayers ?? []);
     const store = storage && (await deploymentStore(storage, domain, first, options.setAside ?? false));
     const remember = (committee: Committee): void => void (store && rememberCommittee(store, domain, committee));
     [first, newest].forEach(remember);
-    const committees = new Committees(contract, newest, Promise.resolve(first), remember);
+    const committees = new Committees(primary, newest, Promise.resolve(first), remember);
     const closing = new AbortController();
     const network = new Network(domain, committees, authorities, timing, closing.signal);
     const told = store && (await storedEndpoints(store, domain).catch(() => []));
@@ -78,40 +78,46 @@ export const FastPay = {
     const isMember = ({ name }: AuthorityClient): boolean => name === undefined || memberOf(newest, name) !== undefined;
     if (network.authorities.length < newest.quorum || !authorities.every(isMember)) await network.findMembers();
     if (network.authorities.length < newest.quorum) throw misfit(network.authorities.length, newest);
-    return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(first), committeesFrom, closing);
+    return clientOf({ network, primary, timing, relayers, store }, deploymentDigest(first), committeesFrom, closing);
   },
 };
 
+function contractOf({ contract, chainId, publicClient, finality = "finalized" }: ContractOptions): Primary {
+  if (!isHex(contract, 20)) throw unusable("the contract is not an address");
+  return new Contract(publicClient, { chainId: BigInt(chainId), contract: lower(contract) }, finality);
+}
+
 /** Reads chain, first and current committee at the same time. Reports an error of the chain check before the others. */
-async function readCommittees(contract: Contract): Promise<StoredCommittees> {
-  const [checking, first] = [contract.checkChain(), contract.committee(0n)];
-  const reading = Committees.readCurrent(contract, first);
+async function readCommittees(primary: Primary): Promise<StoredCommittees> {
+  const [checking, first] = [primary.check(), primary.committee(0n)];
+  const reading = Committees.readCurrent(primary, first);
   for (const asked of [reading, first]) asked.catch(() => undefined);
   await checking;
   return { newest: await reading, first: await first };
 }
 
 /**
- * The committees to start with: from the contract, or from the storage if it has them and the Ethereum node fails or
- * does not answer within `CONTRACT_PATIENCE_MS`. Stored committees are used only if every listed name is a member of
+ * The committees to start with: from the Primary, or from the storage if it has them and the Primary fails or does not
+ * answer within `PRIMARY_PATIENCE_MS`. Stored committees are used only if every listed name is a member of
  * the newest one: another name means another deployment, or keys that have changed since.
  */
 async function startingCommittees(
+  { kind }: Primary,
   reading: Promise<StoredCommittees>,
   stored: StoredCommittees | undefined,
   endpoints: readonly AuthorityEndpoint[],
 ): Promise<StoredCommittees & Pick<FastPayClient, "committeesFrom">> {
   const isUsable = stored !== undefined && endpoints.every(({ name }) => name === undefined || memberOf(stored.newest, lower(name)) !== undefined);
-  if (!isUsable) return { ...(await reading), committeesFrom: "contract" };
+  if (!isUsable) return { ...(await reading), committeesFrom: kind };
   const ended = new AbortController();
-  const patience = sleep(CONTRACT_PATIENCE_MS, ended.signal).then(() => undefined);
+  const patience = sleep(PRIMARY_PATIENCE_MS, ended.signal).then(() => undefined);
   const read = await Promise.race([reading, patience])
     .catch((error: unknown) => {
       if (!isFastPayError(error, "chain-unreachable")) throw error;
       return undefined;
     })
     .finally(() => ended.abort());
-  return read === undefined ? { ...stored, committeesFrom: "storage" } : { ...read, committeesFrom: "contract" };
+  return read === undefined ? { ...stored, committeesFrom: "storage" } : { ...read, committeesFrom: kind };
 }
 
 async function defaultStore(): Promise<OrderStore | undefined> {
@@ -151,10 +157,6 @@ function unusable(message: string): FastPayError {
   return new FastPayError("invalid-argument", message, "correct the client's options");
 }
 
-function lower<T extends Hex>(hex: T): T {
-  return hex.toLowerCase() as T;
-}
-
 /** Reports steps with the time since this call. An error that the listener throws does not stop the caller. */
 function timed<T extends object>(
   listener: ((progress: T & { readonly afterMs: number }) => void) | undefined,
@@ -167,17 +169,23 @@ function timed<T extends object>(
 }
 
 /** The number of decimals of an asset. Reads each asset's once. */
-function decimalsOf(contract: Contract): (asset: Address) => Promise<number> {
-  const known = new Map<Address, Promise<number>>([[ETHER, Promise.resolve(18)]]);
+function decimalsOf(primary: Primary): (asset: Address) => Promise<number> {
+  const known = new Map<Address, Promise<number>>();
   return (asset) => {
-    const asked = known.get(asset) ?? assetInfo(contract, asset).then(({ decimals }) => decimals);
+    const asked = known.get(asset) ?? primary.assetInfo(asset).then(({ decimals }) => decimals);
     known.set(asset, asked);
     return asked;
   };
 }
 
+/** Progress and cancellation of what takes a while. */
+interface Following<T extends object> {
+  readonly onProgress?: (progress: T & { readonly afterMs: number }) => void;
+  readonly signal?: AbortSignal;
+}
+
 function resumeTransaction(
-  context: Context,
+  context: ContractContext,
   sent: SubmittedTransaction,
   report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
@@ -195,19 +203,24 @@ function resumeTransaction(
 }
 
 function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClient["committeesFrom"], closing: AbortController): FastPayClient {
-  const { network, contract } = context;
+  const { network, primary } = context;
+  const onContract = async <T>(operation: ContractOperation, act: (context: ContractContext) => T): Promise<Awaited<T>> =>
+    await act({ ...context, contract: primary.contractFor(operation) });
   const until = (signal?: AbortSignal): AbortSignal =>
     signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
+  /** The last two arguments of everything that takes a while. */
+  const following = <T extends object>(options: Following<T> = {}) => [timed<T>(options.onProgress), until(options.signal)] as const;
   const latest = new LatestTransfers(network);
   const payList = (signer: Signer, list: readonly PayListLine[], options: ManyOptions): Promise<ListStatus> => {
-    const given = { ...options, signal: until(options.signal) };
-    return worded(contract, payMany(context, signer, list, given, timed<ManyStep>(options.onProgress)));
+    const [report, signal] = following<ManyStep>(options);
+    return worded(primary, payMany(context, signer, list, { ...options, signal }, report));
   };
   return {
     domain: network.domain,
+    primary: primary.kind,
     committeesFrom,
     close: () => closing.abort(),
-    isCurrent: async () => deploymentDigest(await contract.committee(0n)) === deployment,
+    isCurrent: async () => deploymentDigest(await primary.committee(0n)) === deployment,
     get authorities() {
       return network.authorities;
     },
@@ -215,31 +228,31 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
       if (epoch === undefined) return network.committee;
       const committee = await network.committees.get(epoch);
       if (committee !== undefined) return committee;
-      throw new FastPayError("not-found", `the contract knows of no epoch ${epoch}`, "ask for an earlier one");
+      throw new FastPayError("not-found", `the Primary knows of no epoch ${epoch}`, "ask for an earlier one");
     },
 
-    pay: async (signer, intent, { onProgress, signal } = {}) => {
+    pay: async (signer, intent, options) => {
       const payment = paymentIntent(signer, intent);
       const within = signerUntil(signer, intent.expires);
-      return worded(contract, send(context, within, payment, timed<TransferStep>(onProgress), until(signal)));
+      return worded(primary, send(context, within, payment, ...following<TransferStep>(options)));
     },
-    redeem: async (signer, intent, { onProgress, signal } = {}) => {
+    redeem: async (signer, intent, options) => {
       const redemption = redemptionIntent(signer, intent);
-      await checkRecipient(contract, intent.recipient);
-      return worded(contract, send(context, signer, redemption, timed<TransferStep>(onProgress), until(signal)));
+      await checkRecipient(primary, intent.recipient);
+      return worded(primary, send(context, signer, redemption, ...following<TransferStep>(options)));
     },
     payMany: (signer, list, options = {}) => payList(signer, list, options),
     listStatus: (account, list, options = {}) => viewList(context, account, list, options),
     readList: (content, { asset = ETHER } = {}) =>
-      readPayList(content, { domain: network.domain, asset, decimals: decimalsOf(contract) }),
+      readPayList(content, { domain: network.domain, asset, decimals: decimalsOf(primary) }),
     unfinishedLists: (account) => openLists(context, account),
     async resumeList(signer, name, options = {}) {
       const { lines, maxOutputs } = await linesOf(context, name);
       return payList(signer, lines, { ...options, name, maxOutputs });
     },
     closeList: (name) => closeList(context, name),
-    resume: (account, { onProgress, signal } = {}) =>
-      worded(contract, resume(context, account, timed<TransferStep>(onProgress), until(signal))),
+    resume: (account, options) =>
+      worded(primary, resume(context, account, ...following<TransferStep>(options))),
     orders: (account) => listOrders(context, account),
     unfinished: (account) => listUnfinished(context, account),
 
@@ -251,35 +264,36 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
     latestTransfers: () => latest.read(),
     certificate: (account, sequence) => network.findCertificate(account, sequence),
 
-    deposit: (wallet, intent, { onProgress, signal } = {}) =>
-      deposit(context, wallet, intent, timed<ChainStep>(onProgress), until(signal)),
+    deposit: (wallet, intent, options) => onContract("deposit", (on) => deposit(on, wallet, intent, ...following<ChainStep>(options))),
     unfinishedTransactions: (account) => unfinishedTransactions(context, account),
-    resumeTransaction: (sent, { onProgress, signal } = {}) =>
-      resumeTransaction(context, sent, timed<ChainStep>(onProgress), until(signal)),
+    resumeTransaction: (sent, options) =>
+      onContract("transaction", (on) => resumeTransaction(on, sent, ...following<ChainStep>(options))),
     forgetTransaction: (sent) => forgetTransaction(context, sent),
-    depositStatus: (hash) => depositStatus(context, hash),
-    contractTransaction: (hash) => contract.transaction(hash),
-    depositTransaction: (index) => contract.depositTransaction(index),
+    depositStatus: (hash) => onContract("transaction", (on) => depositStatus(on, hash)),
+    contractTransaction: (hash) => onContract("transaction", ({ contract }) => contract.transaction(hash)),
+    depositTransaction: (index) => onContract("transaction", ({ contract }) => contract.depositTransaction(index)),
     depositByIndex: (index) => findDeposit(context, index),
-    redeemOnChain: (wallet, certificate, { onProgress, signal } = {}) =>
-      redeemOnChain(context, wallet, certificate, timed<ChainStep>(onProgress), until(signal)),
-    executeQueued: (wallet, of, { onProgress, signal } = {}) =>
-      executeQueued(context, wallet, of, timed<ChainStep>(onProgress), until(signal)),
+    redeemOnChain: (wallet, certificate, options) =>
+      onContract("payout", (on) => redeemOnChain(on, wallet, certificate, ...following<ChainStep>(options))),
+    executeQueued: (wallet, of, options) =>
+      onContract("queue", (on) => executeQueued(on, wallet, of, ...following<ChainStep>(options))),
     redemptionStatus: async (redemption) =>
-      contract.redemptionStatus(redemption.sender, redemption.sequence, transferDigest(network.domain, redemption)),
-    claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
-    claim: (wallet, intent, { onProgress, signal } = {}) =>
-      claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), until(signal)),
-    unlock: (payer, signer, { onProgress, signal } = {}) =>
-      unlock(context, payer, signer, timed<ChainStep>(onProgress), until(signal)),
-    unlockStatus: (account, sequence) => contract.unlockStatus(account, sequence),
-    unlockCost: () => unlockCost(context),
-    isFastPay: (address) => contract.isFastPay(address),
-    contractStatus: () => contract.status(),
-    assetStatus: (asset: Address) => contract.assetStatus(asset),
-    assetInfo: (asset: Address) => assetInfo(contract, lower(asset)),
-    balanceOnChain: (owner, asset) => balanceOnChain(contract, owner, lower(asset)),
-    redemptionCost: () => redemptionCost(context),
+      primary.redemptionStatus(redemption.sender, redemption.sequence, transferDigest(network.domain, redemption)),
+    claimable: (owner, asset) => onContract("claim", ({ contract }) => contract.view("claimOf", [owner, asset])),
+    claim: (wallet, intent, options) => {
+      const given = { ...intent, asset: lower(intent.asset) };
+      return onContract("claim", (on) => claim(on, wallet, given, ...following<ChainStep>(options)));
+    },
+    unlock: (payer, signer, options) =>
+      onContract("unlock", (on) => unlock(on, payer, signer, ...following<ChainStep>(options))),
+    unlockStatus: (account, sequence) => primary.unlockStatus(account, sequence),
+    unlockCost: () => onContract("unlock", unlockCost),
+    isFastPay: (address) => primary.isFastPay(address),
+    contractStatus: () => primary.status(),
+    assetStatus: (asset: Address) => primary.assetStatus(asset),
+    assetInfo: (asset: Address) => primary.assetInfo(lower(asset)),
+    balanceOnChain: (owner, asset) => onContract("balance", ({ contract }) => balanceOnChain(contract, owner, lower(asset))),
+    redemptionCost: () => onContract("gas", redemptionCost),
     relayerFees: (asset) => relayerFees(context, lower(asset)),
   };
 }

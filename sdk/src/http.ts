@@ -6,6 +6,8 @@ import { ProblemError } from "./problem.js";
 import { aborted } from "./waiting.js";
 import { parseJson } from "./wire.js";
 
+/** The base of an API's address. */
+export const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 /** The longest answer of an honest authority: a page of certificates of the largest committee. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 

@@ -2,11 +2,9 @@
 
 import { AuthorityClient } from "./authority.js";
 import { memberOf, type AuthorityName, type Committee } from "./committee.js";
+import { HTTP_BASE } from "./http.js";
 import { isMemberEndpoint, type MemberEndpoint } from "./member-endpoints.js";
 import type { Domain } from "./transfer.js";
-
-/** The base of an API's address. */
-const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 
 /** A member that says itself where it is. */
 interface Told {

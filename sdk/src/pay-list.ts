@@ -8,7 +8,7 @@ import { keccak_256 } from "@noble/hashes/sha3.js";
 
 import { accountOf, type AccountId } from "./accounts.js";
 import { AMOUNT_MAX } from "./amounts.js";
-import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import { concat, isHex, lower, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError, isFastPayError } from "./errors.js";
 import { NO_MEMO } from "./memo.js";
 import { checkOutput, PAYOUT_OUTPUTS_MAX, type Domain, type Output, type TransferFault } from "./transfer.js";
@@ -65,9 +65,9 @@ export function planList(
   if (errors.length > 0) throw invalidList(errors);
   const whole = lines.map(({ recipient, asset, amount, memo = NO_MEMO, line }, i) => ({
     recipient: accountOf(recipient),
-    asset: asset.toLowerCase() as Address,
+    asset: lower(asset),
     amount,
-    memo: memo.toLowerCase() as Hex,
+    memo: lower(memo),
     line: line ?? i + 1,
   }));
   const byAsset = new Map<Address, number[]>();

@@ -45,7 +45,7 @@ test("any number of waiting steps keeps the signed and certified steps of an ord
   for (const step of lost()) report(step);
   expect(now().steps.map(({ type }) => type)).toContain("ordered");
   expect(ownSteps(now())[0]?.type).toBe("ordered");
-  expect(transferSteps(now())[0]?.state).toBe("done");
+  expect(transferSteps(now(), "Ethereum")[0]?.state).toBe("done");
 
   // Each authority's newest word, in one order whoever spoke last; who votes is no hindrance any more.
   const silent = AUTHORITIES.map(({ url }) => `${url} does not answer yet`);
@@ -60,7 +60,7 @@ test("any number of waiting steps keeps the signed and certified steps of an ord
   // What holds it up from then on is told anew, and its vote stays counted.
   for (const step of lost()) report(step);
   expect(hindrances(now(), ({ url }) => url)).toEqual(silent);
-  expect(transferSteps(now())[1]?.detail).toBe("1 of 5 votes");
+  expect(transferSteps(now(), "Ethereum")[1]?.detail).toBe("1 of 5 votes");
 });
 
 test("any number of node failures keeps the submitted step of a transaction", () => {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  the ledger's file ─► Network ─► Client: submit, read (proven answers, from f + 1 members)
-//!                            └───► GroupReader: the groups for a FastPay committee, from all members of a cluster
+//!                            ├───► GroupReader: the groups for a FastPay committee, from all members of a cluster
+//!                            └───► Description: what a browser needs to read a committee by itself
 //! ```
 //! The consensus engine is not compiled for this crate. A member depends on it for the gRPC schema.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
@@ -10,6 +11,7 @@
 pub mod api;
 mod client;
 mod committee;
+mod description;
 mod groups;
 mod network;
 #[cfg(feature = "testing")]
@@ -18,5 +20,6 @@ pub mod scripted;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
 pub use committee::{CommitteeClient, OpenCommitteeError};
+pub use description::{DescribedMember, Description};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use network::{Addresses, Network, NetworkError};

@@ -97,6 +97,16 @@ impl History {
         self.state.read(key).map(<[u8]>::to_vec)
     }
 
+    /// The same, as a member proves it.
+    ///
+    /// # Panics
+    /// Never: the first height is decided.
+    #[must_use]
+    pub fn prove(&self, key: &StateKey) -> ReadProof {
+        let (header, certificate) = self.head.clone().unwrap();
+        ReadProof { header, certificate, proof: self.state.prove(key) }
+    }
+
     /// Lets time pass before the next height.
     pub fn wait(&mut self, ms: u64) {
         self.time.0 += ms;
@@ -499,9 +509,7 @@ impl Ledger for Member {
         let served = self.served()?;
         let newest = locked(&served.history);
         let history = served.reads.as_ref().unwrap_or(&newest);
-        let (header, certificate) = history.head.clone().unwrap();
-        let proof = ReadProof { header, certificate, proof: history.state.prove(&key) };
-        Ok(Response::new(ReadReply { proof: proof.encode() }))
+        Ok(Response::new(ReadReply { proof: history.prove(&key).encode() }))
     }
 
     async fn decisions(&self, request: tonic::Request<DecisionsRequest>) -> Result<Response<DecisionsReply>, Status> {

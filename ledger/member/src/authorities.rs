@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fastpay_core::Authority;
+use fastpay_core::{Authority, AuthorityKeys};
+use fastpay_program::keystore::{PassphraseSource, read_secret};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -72,11 +73,26 @@ impl Authorities {
         self.folder.join("endpoints.json")
     }
 
-    /// Starts all of them on committee 0 of a ledger, and waits until they have read it.
+    /// Their keys, to sign what operators sign.
+    ///
+    /// # Errors
+    /// Any of the system.
+    pub fn keys(&self) -> io::Result<Vec<AuthorityKeys>> {
+        let nobody = PassphraseSource { file: None, variable: "FASTPAY_PASSPHRASE" };
+        let read = |member| {
+            let folder = self.file(member, "keys");
+            let secret = |name: &str| read_secret(&folder.join(name), &nobody).map_err(io::Error::other);
+            let (voting, redemption) = (secret("voting.key")?, secret("redemption.key")?);
+            AuthorityKeys::from_secrets(*voting, *redemption).map_err(io::Error::other)
+        };
+        (0..AUTHORITIES).map(read).collect()
+    }
+
+    /// Starts all of them on committee 0 of a ledger, and waits until they have read it. Gives where pages find them.
     ///
     /// # Errors
     /// Any of the system, and of the programs; one that is not ready within a minute.
-    pub async fn start(&mut self, ledger: &Path) -> io::Result<()> {
+    pub async fn start(&mut self, ledger: &Path) -> io::Result<Vec<Value>> {
         let mut held = Vec::new();
         let mut address = || -> io::Result<SocketAddr> {
             let listener = listen()?;
@@ -107,8 +123,8 @@ impl Authorities {
             self.running.push(node.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?);
         }
         let end = Instant::now().checked_add(Duration::from_secs(60));
-        for (member, http) in https.into_iter().enumerate() {
-            while !is_ready(http) {
+        for (member, http) in https.iter().enumerate() {
+            while !is_ready(*http) {
                 if end.is_none_or(|end| Instant::now() > end) {
                     let log = std::fs::read_to_string(self.file(member, "log"))?;
                     return Err(io::Error::other(format!("authority {member} is not ready: {log}")));
@@ -116,7 +132,8 @@ impl Authorities {
                 sleep(Duration::from_millis(200)).await;
             }
         }
-        Ok(())
+        let place = |(authority, http): (&Authority, SocketAddr)| json!({ "name": authority.name.to_string(), "http": format!("http://{http}") });
+        Ok(self.public.iter().zip(https).map(place).collect())
     }
 
     /// Makes a wallet on the ledger, with a key of these 32 secret bytes.

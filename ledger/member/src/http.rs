@@ -1,13 +1,14 @@
-//! The key-value store over HTTP.
+//! The key-value store over HTTP, and proofs of the state for pages in a browser.
 //!
 //! ```text
 //!  GET    /v1/kv/{namespace}/{key}                    the value; ETag is its version
 //!  PUT    … If-Match: "version" or If-None-Match: *   the body is the value
 //!  DELETE …                                           both with Ledger-Sequence and Ledger-Authorization
+//!  GET    /v1/state/{key}                             {"proof": …}, of any entry; key and proof as in gRPC's Read
 //! ```
 //!
 //! The writer signs the instruction that the request stands for, so the member cannot alter it. A plain HTTP client takes
-//! the answer on the member's word; who does not uses gRPC, which has the proof.
+//! the answer on the member's word; who does not asks for the proof. Pages of any origin may do that.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fastpay_core::{Authorization, SequenceNumber};
+use fastpay_ledger_client::api::state_key;
 use fastpay_ledger_statement::{
     Action, AnswerProof, Condition, Entry, Evidence, Get, Height, Instruction, Key, Layout, Namespace, Outcome,
-    ReadProof, Rejection, Request, SignedInstruction, StateKey, VALUE_BYTES_MAX, Value, Version,
+    ReadProof, Rejection, Request, SignedInstruction, StateKey, VALUE_BYTES_MAX, Value, Version, Wire,
 };
 use fastpay_program::http::{ConnectionLimits, serve};
 use serde_json::json;
@@ -46,6 +48,7 @@ pub async fn serve_store(listener: TcpListener, service: Service, layout: Layout
     let store = Store { service, layout: Arc::new(layout) };
     let router = Router::new()
         .route("/v1/kv/{namespace}/{key}", get(read).put(put).delete(delete))
+        .route("/v1/state/{key}", get(prove))
         .layer(DefaultBodyLimit::max(VALUE_BYTES_MAX))
         .with_state(store);
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -60,6 +63,10 @@ enum Failure {
     Namespace,
     #[error("the key has no bytes, or more than 256")]
     Key,
+    #[error("the key of an entry of the state is its borsh encoding in hexadecimal digits")]
+    StateKey,
+    #[error("nothing is decided yet; try again later")]
+    Undecided,
     #[error("the value has more than {VALUE_BYTES_MAX} bytes")]
     Value,
     #[error("give {0} as docs/LEDGER.md says")]
@@ -87,13 +94,13 @@ impl Failure {
     fn kind(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Namespace => (StatusCode::BAD_REQUEST, "namespace"),
-            Self::Key => (StatusCode::BAD_REQUEST, "key"),
+            Self::Key | Self::StateKey => (StatusCode::BAD_REQUEST, "key"),
             Self::Value => (StatusCode::PAYLOAD_TOO_LARGE, "value"),
             Self::Header(_) => (StatusCode::BAD_REQUEST, "header"),
             Self::Missing => (StatusCode::NOT_FOUND, "missing"),
             Self::Condition(_) => (StatusCode::PRECONDITION_FAILED, "version"),
             Self::Rejection(Rejection::UnknownNamespace) => (StatusCode::NOT_FOUND, "namespace"),
-            Self::Rejection(Rejection::Busy) | Self::Submit(SubmitError::Unavailable(_)) => {
+            Self::Undecided | Self::Rejection(Rejection::Busy) | Self::Submit(SubmitError::Unavailable(_)) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "busy")
             }
             Self::Rejection(
@@ -165,6 +172,19 @@ async fn read(
         Outcome::Missing => Err(Failure::Missing),
         _ => Err(Failure::Unexpected),
     }
+}
+
+/// An entry of the newest state with its proof, or the proof that there is none.
+async fn prove(State(store): State<Store>, Path(key): Path<String>) -> Response {
+    let answer = proof(&store, &key).await.map(|proof| axum::Json(json!({ "proof": proof })));
+    let from_any_page = [(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (header::CACHE_CONTROL, "no-store")];
+    (from_any_page, answer).into_response()
+}
+
+async fn proof(store: &Store, key: &str) -> Result<String, Failure> {
+    let key = hex::decode(key).ok().and_then(|bytes| state_key(&bytes).ok()).ok_or(Failure::StateKey)?;
+    let proof = store.service.handle().ask(|reply| Command::Read(key, reply)).await?;
+    Ok(format!("0x{}", hex::encode(proof.ok_or(Failure::Undecided)?.encode())))
 }
 
 fn found(version: Version, value: &Value, numbers: [(HeaderName, HeaderValue); 2]) -> Response {

@@ -55,6 +55,15 @@ enum Command {
         #[arg(long)]
         ledger: PathBuf,
     },
+    /// Prints what a browser needs to read a FastPay committee by itself, for the `ledger` of a page's network.json.
+    Describe {
+        /// The ledger's file.
+        #[arg(long)]
+        ledger: PathBuf,
+        /// The number of the committee.
+        #[arg(long, default_value_t = 0)]
+        committee: u32,
+    },
     /// Reads a value with its proof.
     Get {
         /// The ledger's file.
@@ -254,6 +263,13 @@ async fn carry_out(command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Status { ledger } => status(&Client::new(&Network::read(&ledger)?)?).await,
+        Command::Describe { ledger, committee } => {
+            let network = Network::read(&ledger)?;
+            // A genesis that no member would run is not described.
+            Client::new(&network)?;
+            let description = network.describe(CommitteeNumber(committee));
+            say(json!(description.ok_or(Failure::Argument("the ledger's file lists no such committee"))?))
+        }
         Command::Get { ledger, namespace, key, newest, via } => {
             let client = Client::new(&Network::read(&ledger)?)?;
             get(&client, place(namespace, key)?, newest, via.map(ClusterId)).await

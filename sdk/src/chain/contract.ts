@@ -15,13 +15,15 @@ import type { Address, Hex } from "../bytes.js";
 import type { EthereumClient } from "../client.js";
 import { makeCommittee, type Authority, type Committee } from "../committee.js";
 import { FastPayError, isFastPayError } from "../errors.js";
-import type { Domain } from "../transfer.js";
-import type { AssetStatus, ContractStatus, ContractTransaction, Place, RedemptionStatus, UnlockStatus } from "../views.js";
+import type { Primary } from "../primary.js";
+import { ETHER, type Domain } from "../transfer.js";
+import type { AssetInfo, AssetStatus, ContractStatus, ContractTransaction, Place, RedemptionStatus, UnlockStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
 import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
 import { eventsOf } from "./events.js";
 import { ContractLogs, type Chain } from "./logs.js";
 import { redemptionStatusOf, SpendingLog, type RedemptionView, type Spending } from "./spending.js";
+import { Token } from "./tokens.js";
 
 /** Which blocks of the Primary count as final. */
 export type Finality = "finalized" | "safe" | "latest";
@@ -33,8 +35,14 @@ type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
 /** The outcomes of unlocking a number, indexed as in the Council; 0 is none. */
 const OUTCOMES = [undefined, "upheld", "voided"] as const;
 
+/** The usual number of blocks until a relayer has found, sent and included a redemption. */
+const INCLUSION_BLOCKS = 3;
+/** The number of blocks over which the block time is measured. */
+const MEASURED_BLOCKS = 10n;
+
 /** The deployed contract. All methods can throw `chain-unreachable`. */
-export class Contract {
+export class Contract implements Primary {
+  readonly kind = "contract";
   readonly client: EthereumClient;
   readonly domain: Domain;
   readonly finality: Finality;
@@ -52,11 +60,15 @@ export class Contract {
   }
 
   /** Checks that the node is on the configured chain. Throws `wrong-chain`. */
-  async checkChain(): Promise<void> {
+  async check(): Promise<void> {
     const found = await this.ask(() => this.client.getChainId());
     if (BigInt(found) === this.domain.chainId) return;
     const message = `the Ethereum node is on chain ${found}, not on ${this.domain.chainId}`;
     throw new FastPayError("wrong-chain", message, "use a node on the right chain");
+  }
+
+  contractFor(): Contract {
+    return this;
   }
 
   /** The epoch at the newest final block. Throws `wrong-contract` if the address has no FastPay contract. */
@@ -261,6 +273,22 @@ export class Contract {
       this.view("outflowAvailable", [asset]),
     ]);
     return { asset, totalBalance, totalClaims, totalQueued, outflowAvailable };
+  }
+
+  /** An asset's claimed symbol and its decimals. ETH has those of the chain's native currency. */
+  async assetInfo(asset: Address): Promise<AssetInfo> {
+    if (asset !== ETHER) return new Token(this, asset).info();
+    const native = this.client.chain?.nativeCurrency;
+    return { asset, symbol: native?.symbol ?? "ETH", decimals: native?.decimals ?? 18, hasPermit: false };
+  }
+
+  /** A relayer needs some blocks. Their time is the average of the newest ones. */
+  async inclusionMs(): Promise<number> {
+    const newest = await this.block("latest");
+    const past = newest.number < MEASURED_BLOCKS ? newest.number : MEASURED_BLOCKS;
+    if (past === 0n) return 0;
+    const older = await this.ask(() => this.client.getBlock({ blockNumber: newest.number - past }));
+    return Math.max(0, (Number(newest.timestamp - older.timestamp) * 1_000 * INCLUSION_BLOCKS) / Number(past));
   }
 
   /** The receipt of a transaction; undefined if it is in no block. */

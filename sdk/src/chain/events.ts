@@ -3,7 +3,7 @@
 import { parseEventLogs, type TransactionReceipt } from "viem";
 
 import { accountFromBytes32 } from "../accounts.js";
-import type { Address, Hex } from "../bytes.js";
+import { lower, type Address } from "../bytes.js";
 import type { ContractEvent } from "../views.js";
 import { FASTPAY_ABI } from "./abi.js";
 
@@ -32,8 +32,4 @@ function readEvent(event: ReturnType<typeof parseEventLogs<typeof FASTPAY_ABI, t
       return { type: "redemption", state, sender: accountFromBytes32(sender), sequence, digest: lower(digest) };
     }
   }
-}
-
-function lower<T extends Hex>(hex: T): T {
-  return hex.toLowerCase() as T;
 }

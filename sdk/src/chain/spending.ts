@@ -10,7 +10,7 @@
 import { encodeEventTopics, parseEventLogs } from "viem";
 
 import type { AccountId } from "../accounts.js";
-import type { Hex } from "../bytes.js";
+import { lower, type Hex } from "../bytes.js";
 import type { RedemptionStatus } from "../views.js";
 import { FASTPAY_ABI } from "./abi.js";
 import { oldestSearched, type Chain, type ContractLogs } from "./logs.js";
@@ -120,7 +120,7 @@ export class SpendingLog {
     return new Map(
       own.map(({ eventName: event, args, transactionHash }) => [
         args.sequence,
-        { event, digest: args.digest.toLowerCase() as Hex, hash: transactionHash as Hex },
+        { event, digest: lower(args.digest), hash: transactionHash as Hex },
       ]),
     );
   }

@@ -125,13 +125,6 @@ function isNoAnswerOfAToken(error: unknown): boolean {
   return isFastPayError(error, "reverted") || isFastPayError(error, "malformed-answer");
 }
 
-/** An asset's claimed symbol and its decimals. ETH has those of the chain's native currency. */
-export async function assetInfo(contract: Contract, asset: Address): Promise<AssetInfo> {
-  if (asset !== ETHER) return new Token(contract, asset).info();
-  const native = contract.client.chain?.nativeCurrency;
-  return { asset, symbol: native?.symbol ?? "ETH", decimals: native?.decimals ?? 18, hasPermit: false };
-}
-
 /** An address's balance of an asset on the chain. */
 export function balanceOnChain(contract: Contract, owner: Address, asset: Address): Promise<bigint> {
   if (asset !== ETHER) return new Token(contract, asset).balanceOf(owner);

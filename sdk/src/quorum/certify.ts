@@ -12,7 +12,7 @@
 
 import type { AccountId } from "../accounts.js";
 import type { Certificate, VerifiedCertificate } from "../certificate.js";
-import type { Contract } from "../chain/contract.js";
+import type { Primary } from "../primary.js";
 import type { Network } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import type { VerifiedOrder } from "../verify.js";
@@ -53,7 +53,7 @@ export const DEFAULT_TIMING: Timing = {
 export interface Operation {
   readonly network: Network;
   /** Reports which numbers are void, and which are spent on which order. */
-  readonly contract: Pick<Contract, "unlockStatus" | "isSpent" | "finalSpending">;
+  readonly primary: Pick<Primary, "unlockStatus" | "isSpent" | "finalSpending">;
   readonly timing: Timing;
   /** Reads a certificate from this client's storage, before authorities are asked. Its result is verified. */
   readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;

@@ -12,7 +12,7 @@ import { makeCommittee, type Committee } from "../committee.js";
 import { hex, list, object } from "../decode.js";
 import type { Domain } from "../transfer.js";
 import { parseJson } from "../wire.js";
-import { soleDeployment } from "./deployments.js";
+import { placeOf, soleDeployment } from "./deployments.js";
 import type { OrderStore } from "./store.js";
 
 const MEMBERS_MAX = 255;
@@ -25,8 +25,8 @@ export interface StoredCommittees {
   readonly newest: Committee;
 }
 
-function prefixOf({ chainId, contract }: Domain): string {
-  return `${chainId}/${contract.toLowerCase()}/committees/`;
+function prefixOf(domain: Domain): string {
+  return `${placeOf(domain)}committees/`;
 }
 
 /** Stores a committee. Ignores errors: without the entry, a client only cannot start without an Ethereum node. */

@@ -11,7 +11,7 @@
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
 
-import { concat, toBytes, toHex, type Hex } from "../bytes.js";
+import { concat, lower, toBytes, toHex, type Hex } from "../bytes.js";
 import type { Committee } from "../committee.js";
 import { hex, object, smallNumber } from "../decode.js";
 import { FastPayError } from "../errors.js";
@@ -62,8 +62,13 @@ export async function soleDeployment(store: OrderStore, domain: Domain, first: C
   return own !== undefined && other === undefined && entry(parseJson(own, "a deployment"), "a deployment").committee === deploymentDigest(first);
 }
 
-function prefixOf({ chainId, contract }: Domain): string {
-  return `${chainId}/${contract.toLowerCase()}/deployments/`;
+function prefixOf(domain: Domain): string {
+  return `${placeOf(domain)}deployments/`;
+}
+
+/** The beginning of all keys of the deployments at one address. */
+export function placeOf({ chainId, contract }: Domain): string {
+  return `${chainId}/${lower(contract)}/`;
 }
 
 function otherDeployment(): FastPayError {

@@ -11,10 +11,11 @@
 import { decodeEndpoint, encodeEndpoint, type MemberEndpoint } from "../member-endpoints.js";
 import type { Domain } from "../transfer.js";
 import { parseJson } from "../wire.js";
+import { placeOf } from "./deployments.js";
 import type { OrderStore } from "./store.js";
 
-function prefixOf({ chainId, contract }: Domain): string {
-  return `${chainId}/${contract.toLowerCase()}/endpoints/`;
+function prefixOf(domain: Domain): string {
+  return `${placeOf(domain)}endpoints/`;
 }
 
 /** Stores an endpoint. Ignores errors: without the entry, a client only has to ask again. */

@@ -32,6 +32,7 @@ import {
   parseCertificate,
   parseJson,
 } from "../wire.js";
+import { placeOf } from "./deployments.js";
 import type { OrderState, OrderStore } from "./store.js";
 
 type Kind = "order" | "certificate" | `renewed.${number}` | "settled" | "archived" | "void" | "paid";
@@ -70,7 +71,7 @@ export class OrderJournal {
   constructor(store: OrderStore, domain: Domain, account: AccountId) {
     this.account = account;
     this.#store = store;
-    this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/${account}/`;
+    this.#prefix = `${placeOf(domain)}${account}/`;
   }
 
   /** Runs `task` under this account's lock in the store. */

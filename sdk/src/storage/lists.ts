@@ -15,6 +15,7 @@ import { LIST_LINES_MAX } from "../pay-list.js";
 import type { Domain } from "../transfer.js";
 import type { ListPayment, PayListLine } from "../views.js";
 import { parseJson } from "../wire.js";
+import { placeOf } from "./deployments.js";
 import type { OrderStore } from "./store.js";
 
 /** A started list. */
@@ -60,7 +61,7 @@ export class ListJournal {
 
   constructor(store: OrderStore, domain: Domain) {
     this.#store = store;
-    this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/lists/`;
+    this.#prefix = `${placeOf(domain)}lists/`;
   }
 
   /** The list with this name; undefined if it was not started. */

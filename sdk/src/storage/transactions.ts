@@ -16,6 +16,7 @@ import { hex, literal, object, optional, smallNumber, tagged, unsigned, type Dec
 import type { Domain } from "../transfer.js";
 import type { ChainPurpose, Place, SubmittedTransaction } from "../views.js";
 import { parseJson } from "../wire.js";
+import { placeOf } from "./deployments.js";
 import type { OrderStore } from "./store.js";
 
 type Step = "submitted" | "placed" | "ended";
@@ -42,7 +43,7 @@ export class TransactionJournal {
   constructor(store: OrderStore, domain: Domain, account: AccountId) {
     this.#account = account;
     this.#store = store;
-    this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/${account}/`;
+    this.#prefix = `${placeOf(domain)}${account}/`;
   }
 
   /** Stores a sent transaction. */

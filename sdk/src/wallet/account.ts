@@ -1,7 +1,7 @@
 /** The committee's view of an account, and its orders in the storage. */
 
 import type { AccountId } from "../accounts.js";
-import type { Address } from "../bytes.js";
+import { lower, type Address } from "../bytes.js";
 import { goodAnswers, memberAnswers, type Answers, type Network } from "../network.js";
 import { agreedBalance, agreedBalances, positionOf } from "../agreement.js";
 import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
@@ -16,7 +16,7 @@ import { provenNext } from "./finish.js";
  * is the extra time for authorities beyond a quorum.
  */
 export async function viewAccount(
-  { network, contract, store }: Context,
+  { network, primary, store }: Context,
   account: AccountId,
   assets: readonly Address[],
   graceMs?: number,
@@ -24,7 +24,7 @@ export async function viewAccount(
   const answers = await network.accountStates(account, undefined, undefined, graceMs);
   const journal = store && new OrderJournal(store, network.domain, account);
   const known = (await journal?.nextSequence()) ?? 0n;
-  const nextSequence = await provenNext({ network, contract, signal: undefined }, { account }, known, answers);
+  const nextSequence = await provenNext({ network, primary, signal: undefined }, { account }, known, answers);
   const conflict = conflictOf(network, account, nextSequence, answers);
   const pending = conflict.leader() ?? conflict.any();
   const stuckAt = await stuckNumber(network, account, (await journal?.unfinished())?.[0], nextSequence, answers);
@@ -32,7 +32,7 @@ export async function viewAccount(
   const balances = agreedBalances(states, network.trusted);
   if (states.some((state) => state.truncated)) {
     const listed = new Set(balances.map(({ asset }) => asset));
-    for (const asset of new Set(assets.map((address) => address.toLowerCase() as Address))) {
+    for (const asset of new Set(assets.map((address) => lower(address)))) {
       const balance = listed.has(asset)
         ? undefined
         : await balanceOfOne(network, account, asset);

@@ -5,6 +5,7 @@ import type { Contract } from "../chain/contract.js";
 import type { Operation, Timing } from "../quorum/certify.js";
 import { FastPayError } from "../errors.js";
 import type { Network } from "../network.js";
+import type { Primary } from "../primary.js";
 import type { TransferStep } from "../progress.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { OrderStore } from "../storage/store.js";
@@ -12,12 +13,17 @@ import type { OrderStore } from "../storage/store.js";
 /** The parts of a client. */
 export interface Context {
   readonly network: Network;
-  readonly contract: Contract;
+  readonly primary: Primary;
   /** Undefined for a client that only reads. */
   readonly store: OrderStore | undefined;
   readonly timing: Timing;
   /** The bases of relayers' addresses. */
   readonly relayers: readonly string[];
+}
+
+/** The parts of a client whose Primary is a contract. */
+export interface ContractContext extends Context {
+  readonly contract: Contract;
 }
 
 /** The journal of an account's orders. Throws `storage` if the client has no storage. */
@@ -40,10 +46,10 @@ export function operationOf(
   report: (step: TransferStep) => void,
   signal: AbortSignal | undefined,
 ): Operation {
-  const { network, contract, timing } = context;
+  const { network, primary, timing } = context;
   return {
     network,
-    contract,
+    primary,
     timing,
     report,
     signal,

@@ -6,7 +6,7 @@ import type { EthereumWallet } from "../client.js";
 import { accountFromBytes32, accountFromEthereum, accountOf, type AccountId } from "../accounts.js";
 import { AMOUNT_MAX, formatAmount } from "../amounts.js";
 import type { AuthorityClient } from "../authority.js";
-import type { Address, Hex } from "../bytes.js";
+import { lower, type Address, type Hex } from "../bytes.js";
 import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
 import { Token } from "../chain/tokens.js";
 import { chainAccount, follow, included, send, type Call, type ChainAccount } from "../chain/transactions.js";
@@ -20,7 +20,7 @@ import type { DepositEntry, DepositReceipt, DepositStatus } from "../views.js";
 import { walletError } from "../wallet-errors.js";
 import { Backoff, throwIfAborted } from "../waiting.js";
 import type { DepositItem } from "../wire.js";
-import type { Context } from "./context.js";
+import type { ContractContext } from "./context.js";
 import { note, toItsEnd, type Sent } from "./transactions.js";
 
 /** The validity of a permit: a transaction may wait for fees to fall. */
@@ -42,7 +42,7 @@ export interface DepositIntent {
 
 /** Makes a deposit. Resolves when a quorum has credited it. */
 export async function deposit(
-  context: Context,
+  context: ContractContext,
   wallet: EthereumWallet,
   intent: DepositIntent,
   report: (step: ChainStep) => void,
@@ -57,7 +57,7 @@ export async function deposit(
   }
   await contract.checkNotPaused();
   const recipient = given ?? accountFromEthereum(from.address);
-  const asset = intent.asset.toLowerCase() as Address;
+  const asset = lower(intent.asset);
   const hash =
     asset === ETHER ? await depositEther(from, recipient, amount) : await depositToken(from, recipient, asset, amount);
   const [sent, purpose] = [{ account: recipient, hash }, { type: "deposit", asset, amount } as const];
@@ -67,7 +67,7 @@ export async function deposit(
 
 /** Follows a sent deposit. Resolves when a quorum has credited it. */
 export function followDeposit(
-  context: Context,
+  context: ContractContext,
   sent: Sent<"deposit">,
   report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
@@ -193,14 +193,14 @@ function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry 
   return {
     index,
     recipient: accountFromBytes32(recipient),
-    asset: asset.toLowerCase() as Address,
+    asset: lower(asset),
     amount,
     authorities: 0,
   };
 }
 
 /** The state of a deposit, by its transaction. */
-export async function depositStatus({ network, contract }: Context, hash: Hex): Promise<DepositStatus> {
+export async function depositStatus({ network, contract }: ContractContext, hash: Hex): Promise<DepositStatus> {
   const receipt = await contract.receipt(hash);
   if (receipt === undefined) return { state: "pending" };
   const block = receipt.blockNumber;

@@ -1,7 +1,7 @@
 /** The authorities' certificates of a transfer, each checked separately, for display. */
 
 import type { AccountId } from "../accounts.js";
-import { isHex, type Hex } from "../bytes.js";
+import { isHex, lower, type Hex } from "../bytes.js";
 import { inspectCertificate, type Certificate, type CertificateReport } from "../certificate.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError } from "../errors.js";
@@ -22,7 +22,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
     async (authority, signal) => {
       const certificate =
         typeof named === "string"
-          ? await authority.transfer(named.toLowerCase() as Hex, signal)
+          ? await authority.transfer(lower(named), signal)
           : await authority.certificate(named.account, named.sequence, signal);
       return { certificate, report: await reportOf(certificate) };
     },

@@ -394,7 +394,7 @@ async function learn(
  * checkpoint if authorities have pruned that, or the contract if the number is void, or spent and stepped over.
  */
 export async function provenNext(
-  operation: Pick<Operation, "network" | "contract" | "signal">,
+  operation: Pick<Operation, "network" | "primary" | "signal">,
   { account }: Pick<OrderJournal, "account">,
   known: bigint,
   answers: Answers<AccountState>,

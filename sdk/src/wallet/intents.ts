@@ -1,7 +1,7 @@
 /** Validates a caller's payment or redemption at run time, with errors that name the expected type. */
 
 import { accountOf } from "../accounts.js";
-import { isHex, type Address, type Hex } from "../bytes.js";
+import { isHex, lower } from "../bytes.js";
 import type { PayIntent, RedeemIntent } from "../client.js";
 import { FastPayError } from "../errors.js";
 import { NO_MEMO } from "../memo.js";
@@ -73,8 +73,4 @@ function check(method: string, given: object, fields: Readonly<Record<string, Fi
   if (wrong.length === 0) return;
   const action = `give { ${Object.keys(fields).join(", ")} }; nothing was signed`;
   throw new FastPayError("invalid-argument", `${method}: ${wrong.join("; ")}`, action, { details: { method, wrong } });
-}
-
-function lower<T extends Hex | Address>(hex: T): T {
-  return hex.toLowerCase() as T;
 }

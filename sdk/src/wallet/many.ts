@@ -12,7 +12,7 @@
  */
 
 import type { AccountId } from "../accounts.js";
-import type { Address, Hex } from "../bytes.js";
+import { lower, type Address, type Hex } from "../bytes.js";
 import type { ManyOptions } from "../client.js";
 import type { Operation } from "../quorum/certify.js";
 import { transferDigest } from "../eip712.js";
@@ -90,7 +90,7 @@ export async function openLists(context: Context, account: AccountId): Promise<L
 
 /** The lines of a list that was started. Throws `not-found`. */
 export async function linesOf(context: Context, name: Hex): Promise<BegunList> {
-  const begun = await listsOf(context).find(name.toLowerCase() as Hex);
+  const begun = await listsOf(context).find(lower(name));
   if (begun !== undefined) return begun;
   throw new FastPayError("not-found", "no list of this name was started here", "give the list itself");
 }

@@ -3,11 +3,10 @@
 import { encodeFunctionData, parseEventLogs } from "viem";
 
 import { accountFromEthereum } from "../accounts.js";
-import type { Address, Hex } from "../bytes.js";
+import { lower, type Address, type Hex } from "../bytes.js";
 import { packRedemptionVotes, type VerifiedCertificate } from "../certificate.js";
 import type { ClaimIntent, EthereumWallet } from "../client.js";
 import { FASTPAY_ABI } from "../chain/abi.js";
-import type { Contract } from "../chain/contract.js";
 import { answered, chainAccount, follow, naming, send, type ChainAccount, type Follower } from "../chain/transactions.js";
 import { voteAgain, type BatchVotes } from "../quorum/vote-again.js";
 import { transferDigest } from "../eip712.js";
@@ -15,7 +14,8 @@ import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep, TransferStep } from "../progress.js";
 import type { Redemption } from "../transfer.js";
 import type { ClaimReceipt, PayoutReceipt, RedemptionCost, RedemptionStatus } from "../views.js";
-import type { Context } from "./context.js";
+import type { Primary } from "../primary.js";
+import type { Context, ContractContext } from "./context.js";
 import { forgetTransaction, note, sentBefore, toItsEnd, type Sent, type Submitted } from "./transactions.js";
 
 /** Votes of an epoch that ends within this many seconds are not used, because a transaction may wait for its block. */
@@ -32,8 +32,8 @@ type Report = (step: ChainStep) => void;
  * Throws `recipient-is-fastpay` if money would be lost. While the Ethereum node is unreachable, no recipient is
  * refused, so that redemptions can still be ordered.
  */
-export async function checkRecipient(contract: Contract, recipient: Address): Promise<void> {
-  const isLost = await contract.isFastPay(recipient).catch((error: unknown) => {
+export async function checkRecipient(primary: Primary, recipient: Address): Promise<void> {
+  const isLost = await primary.isFastPay(recipient).catch((error: unknown) => {
     if (isFastPayError(error, "chain-unreachable")) return false;
     throw error;
   });
@@ -45,7 +45,7 @@ export async function checkRecipient(contract: Contract, recipient: Address): Pr
 
 /** Submits a redemption with the wallet's own transaction. */
 export async function redeemOnChain(
-  context: Context,
+  context: ContractContext,
   wallet: EthereumWallet,
   certificate: VerifiedCertificate,
   report: Report,
@@ -65,7 +65,7 @@ export async function redeemOnChain(
  * the current committee for the same redemption.
  */
 export async function redemptionCall(
-  context: Context,
+  context: ContractContext,
   certificate: VerifiedCertificate,
   redemption: Redemption,
   report: Report,
@@ -89,7 +89,7 @@ export async function redemptionCall(
 
 /** Executes a due redemption from the contract's queue. */
 export async function executeQueued(
-  context: Context,
+  context: ContractContext,
   wallet: EthereumWallet,
   redemption: Redemption,
   report: Report,
@@ -103,7 +103,7 @@ export async function executeQueued(
  * The call that executes a queued redemption. It has votes of the current committee if its epoch's keys were stolen.
  */
 async function executeCall(
-  context: Context,
+  context: ContractContext,
   redemption: Redemption,
   status: RedemptionStatus,
   report: Report,
@@ -116,7 +116,7 @@ async function executeCall(
 
 /** Votes of the current committee for a redemption that has a certificate. */
 async function certifiedVotes(
-  context: Context,
+  context: ContractContext,
   redemption: Redemption,
   report: Report,
   signal: AbortSignal | undefined,
@@ -133,7 +133,7 @@ async function certifiedVotes(
 }
 
 function currentVotes(
-  { network, contract, timing }: Context,
+  { network, primary, timing }: Context,
   certificate: VerifiedCertificate,
   redemption: Redemption,
   report: Report,
@@ -142,7 +142,7 @@ function currentVotes(
   const bringing = (step: TransferStep): void => {
     if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") report(step);
   };
-  const operation = { network, contract, timing, report: bringing, signal, stored: async () => undefined };
+  const operation = { network, primary, timing, report: bringing, signal, stored: async () => undefined };
   return voteAgain(operation, certificate, redemption);
 }
 
@@ -151,7 +151,7 @@ function currentVotes(
  * is not `from`.
  */
 async function payOut(
-  context: Context,
+  context: ContractContext,
   chain: ChainAccount,
   redemption: Redemption,
   from: "open" | "queued",
@@ -184,7 +184,7 @@ async function payOut(
 
 /** Follows a sent payout until its block is final. Throws if the redemption's state has not changed then. */
 export async function followPayout(
-  context: Context,
+  context: ContractContext,
   sent: Sent<"payout">,
   report: Report,
   signal: AbortSignal | undefined,
@@ -230,7 +230,7 @@ const NEVER_PAID = {
  * transaction, which may never be included.
  */
 export async function resumePayout(
-  context: Context,
+  context: ContractContext,
   sent: Sent<"payout">,
   report: Report,
   signal: AbortSignal | undefined,
@@ -249,7 +249,7 @@ function statusOf(follower: Follower, { account, sequence, digest }: Sent<"payou
 
 /** Collects a claim or a part of it. Follows a pending transaction for it instead of sending another. */
 export async function claim(
-  context: Context,
+  context: ContractContext,
   wallet: EthereumWallet,
   intent: ClaimIntent,
   report: Report,
@@ -280,7 +280,7 @@ export async function claim(
 
 /** Follows a sent claim until its block is final. */
 export function followClaim(
-  context: Context,
+  context: ContractContext,
   sent: Sent<"claim">,
   report: Report,
   signal: AbortSignal | undefined,
@@ -296,7 +296,7 @@ export function followClaim(
         args.asset.toLowerCase() === asset.toLowerCase(),
     );
     if (collected === undefined) throw undone(transactionHash);
-    return { hash: transactionHash, amount: collected.args.amount, to: collected.args.to.toLowerCase() as Address };
+    return { hash: transactionHash, amount: collected.args.amount, to: lower(collected.args.to) };
   });
 }
 
@@ -307,7 +307,7 @@ function undone(hash: Hex): FastPayError {
 }
 
 /** The current gas cost of one redemption. */
-export async function redemptionCost({ contract }: Context): Promise<RedemptionCost> {
+export async function redemptionCost({ contract }: ContractContext): Promise<RedemptionCost> {
   const gasPrice = await contract.ask(() => contract.client.getGasPrice());
   return { gas: REDEMPTION_GAS, gasPrice, wei: REDEMPTION_GAS * gasPrice };
 }

@@ -21,10 +21,6 @@ const ASSETS_MAX = 1_000;
 const UNLOCK_MS = 60_000;
 /** The default time for which relayers wait to form a batch. */
 const COMPANY_MS = 60_000;
-/** The usual number of blocks until a relayer has found, sent and included a redemption. */
-const BLOCKS = 3n;
-/** The number of blocks over which the block time is measured. */
-const MEASURED_BLOCKS = 10n;
 
 const fees = object({
   chainId: unsigned(64),
@@ -35,7 +31,7 @@ const fees = object({
 
 /** Requests all relayers' fees for an asset at once. Throws `chain-unreachable`. */
 export async function relayerFees(context: Context, asset: Address): Promise<RelayerFees> {
-  const { relayers, network, timing } = context;
+  const { relayers, network, primary, timing } = context;
   const asked = relayers.map(async (url): Promise<{ url: string; offer?: RelayerOffer; error?: FastPayError }> => {
     try {
       return { url, ...(await offerOf(url, network.domain, asset, timing.requestMs)) };
@@ -43,12 +39,12 @@ export async function relayerFees(context: Context, asset: Address): Promise<Rel
       return { url, error: isFastPayError(error) ? error : new FastPayError("unreachable", messageOf(error), "ask the others") };
     }
   });
-  const [answers, blockMs] = await Promise.all([Promise.all(asked), blockTime(context)]);
+  const [answers, inclusionMs] = await Promise.all([Promise.all(asked), primary.inclusionMs()]);
   const offers = answers.flatMap(({ offer }) => offer ?? []).sort((a, b) => (a.fee < b.fee ? -1 : Number(a.fee > b.fee)));
   const silent = answers.flatMap(({ url, error }) => (error === undefined ? [] : [{ url, error }]));
   // The median: a single relayer cannot raise or lower it at will.
   const proposed = offers[Math.floor(offers.length / 2)]?.fee;
-  return { asset, offers, silent, proposed, usualMs: COMPANY_MS + Number(BLOCKS) * blockMs };
+  return { asset, offers, silent, proposed, usualMs: COMPANY_MS + inclusionMs };
 }
 
 async function offerOf(url: string, domain: Domain, asset: Address, timeoutMs: number): Promise<{ offer?: RelayerOffer }> {
@@ -84,14 +80,4 @@ export async function haveRequested(
   }
   const message = answers.length > 0 ? answers.join("; ") : "no relayer is known";
   throw new FastPayError("no-relayer", `no relayer submits the request: ${message}`, "try again later, or pay with a wallet that has ETH");
-}
-
-/** The average time between the newest blocks, in milliseconds. */
-async function blockTime({ contract }: Context): Promise<number> {
-  const newest = await contract.block("latest");
-  const number = newest.number ?? 0n;
-  const past = number < MEASURED_BLOCKS ? number : MEASURED_BLOCKS;
-  if (past === 0n) return 0;
-  const older = await contract.ask(() => contract.client.getBlock({ blockNumber: number - past }));
-  return Math.max(0, (Number(newest.timestamp - older.timestamp) * 1_000) / Number(past));
 }

@@ -6,7 +6,7 @@ import { isFastPayError } from "../errors.js";
 import type { ChainStep } from "../progress.js";
 import { TransactionJournal } from "../storage/transactions.js";
 import type { ChainPurpose, SubmittedTransaction, TransactionName } from "../views.js";
-import type { Context } from "./context.js";
+import type { Context, ContractContext } from "./context.js";
 
 /** A stored transaction with the purpose `T`. */
 export type Submitted<T extends ChainPurpose["type"]> = Extract<SubmittedTransaction, { type: T }>;
@@ -54,7 +54,7 @@ export async function forgetTransaction(context: Context, sent: TransactionName)
 
 /** Follows a transaction with `act`, and stores its end, also after `reverted` and `not-found`. */
 export function toItsEnd<T>(
-  context: Context,
+  context: ContractContext,
   sent: TransactionName & Partial<Pick<SubmittedTransaction, "place">>,
   report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,

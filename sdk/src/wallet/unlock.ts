@@ -27,7 +27,7 @@ import type { OrderJournal } from "../storage/journal.js";
 import type { Resumed, UnlockCost, UnlockReceipt, UnlockStatus, UnlockTransaction } from "../views.js";
 import { Backoff } from "../waiting.js";
 import type { OrderName } from "../wire.js";
-import { journalOf, operationOf, type Context } from "./context.js";
+import { journalOf, operationOf, type ContractContext } from "./context.js";
 import { catchUp, leftOut, noteVoid } from "./finish.js";
 import { haveRequested } from "./relayers.js";
 import { LOCK_PATIENCE_MS, resume } from "./send.js";
@@ -56,7 +56,7 @@ type Step = Sent<"unlock">["step"];
 
 /** The parameters of the work on one number. */
 interface Job {
-  readonly context: Context;
+  readonly context: ContractContext;
   readonly from: Follower;
   /** Undefined if a relayer pays. It also submits the decision. */
   readonly payer: ChainAccount | undefined;
@@ -78,7 +78,7 @@ interface Job {
 
 /** Unlocks the first number of the signer's account of which no order can be finished. A wallet or a relayer pays. */
 export async function unlock(
-  context: Context,
+  context: ContractContext,
   wallet: EthereumWallet | "relayer",
   signer: Signer,
   report: Report,
@@ -107,7 +107,7 @@ export async function unlock(
 
 /** Follows a transaction of an unlock until its block is final. */
 export function followUnlock(
-  context: Context,
+  context: ContractContext,
   sent: Sent<"unlock">,
   report: Report,
   signal: AbortSignal | undefined,
@@ -118,7 +118,7 @@ export function followUnlock(
 }
 
 /** The current cost to unlock a number. */
-export async function unlockCost({ contract }: Context): Promise<UnlockCost> {
+export async function unlockCost({ contract }: ContractContext): Promise<UnlockCost> {
   const [bond, gasPrice] = await Promise.all([
     contract.council("unlockBond", []),
     contract.ask(() => contract.client.getGasPrice()),

@@ -22,7 +22,7 @@ export function isPassed(network: Network, sequence: bigint, answers: Answers<Ac
  * reports. An authority that does not answer counts for neither. Throws `chain-unreachable`.
  */
 export async function isVoid(
-  { network, contract }: Pick<Operation, "network" | "contract">,
+  { network, primary }: Pick<Operation, "network" | "primary">,
   account: AccountId,
   sequence: bigint,
   answers: Answers<AccountState>,
@@ -30,7 +30,7 @@ export async function isVoid(
   // Our Ethereum node may return a block that is undone later. An honest authority, one of f + 1 at least, skips a
   // number only after a final block.
   if (!isPassed(network, sequence, answers)) return false;
-  if ((await contract.unlockStatus(account, sequence)).state !== "voided") return false;
+  if ((await primary.unlockStatus(account, sequence)).state !== "voided") return false;
   return network.isWithoutCertificate(account, sequence);
 }
 
@@ -40,13 +40,13 @@ export async function isVoid(
  * the contract paid behind a gap (docs/PROTOCOL.md, "Recovery"). False if the Ethereum node does not answer.
  */
 export async function isSpentUnexecuted(
-  { network, contract }: Pick<Operation, "network" | "contract">,
+  { network, primary }: Pick<Operation, "network" | "primary">,
   account: AccountId,
   sequence: bigint,
   answers: Answers<AccountState>,
 ): Promise<boolean> {
   if (!isPassed(network, sequence, answers)) return false;
-  if (!(await contract.isSpent(account, sequence).catch(() => false))) return false;
+  if (!(await primary.isSpent(account, sequence).catch(() => false))) return false;
   return network.isWithoutCertificate(account, sequence);
 }
 
@@ -62,11 +62,11 @@ export async function noteSpent(
   order: Transfer,
   answers: Answers<AccountState>,
 ): Promise<Resumed | undefined> {
-  const { network, contract } = operation;
+  const { network, primary } = operation;
   const { sender, sequence } = order;
   if (!(await isSpentUnexecuted(operation, sender, sequence, answers))) return undefined;
   const digest = transferDigest(network.domain, order);
-  const logged = await contract.finalSpending(sender, sequence);
+  const logged = await primary.finalSpending(sender, sequence);
   const isPaid =
     logged === undefined
       ? network.isRecovered && order.type === "redemption"

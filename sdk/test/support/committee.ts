@@ -47,8 +47,10 @@ export class Keys {
   readonly #redemption: Uint8Array;
   readonly votingKey: Hex;
   readonly redemptionKey: Hex;
+  readonly domain: Domain;
 
-  constructor(seed: string) {
+  constructor(seed: string, domain = DOMAIN) {
+    this.domain = domain;
     this.#voting = secret(`voting ${seed}`);
     this.#redemption = secret(`redemption ${seed}`);
     this.votingKey = toHex(ed25519.getPublicKey(this.#voting));
@@ -59,35 +61,35 @@ export class Keys {
   vote(epoch: bigint, transfer: Transfer): Vote {
     const authority = this.votingKey;
     if (transfer.type !== "redemption") {
-      const root = toHex(blake3(concat(Uint8Array.of(0), toBytes(transferDigest(DOMAIN, transfer)))));
-      const signature = toHex(ed25519.sign(toBytes(paymentVoteDigest(DOMAIN, epoch, root)), this.#voting));
+      const root = toHex(blake3(concat(Uint8Array.of(0), toBytes(transferDigest(this.domain, transfer)))));
+      const signature = toHex(ed25519.sign(toBytes(paymentVoteDigest(this.domain, epoch, root)), this.#voting));
       return { type: "payment", authority, signature, directions: 0, siblings: [] };
     }
-    return { type: "redemption", authority, signature: this.#sign(redemptionVoteDigest(DOMAIN, epoch, transfer)) };
+    return { type: "redemption", authority, signature: this.#sign(redemptionVoteDigest(this.domain, epoch, transfer)) };
   }
 
   batchVote(epoch: bigint, redemptions: readonly Redemption[]): BatchVote {
-    const signature = this.#sign(redemptionBatchVoteDigest(DOMAIN, epoch, redemptions));
+    const signature = this.#sign(redemptionBatchVoteDigest(this.domain, epoch, redemptions));
     return { authority: this.votingKey, signature };
   }
 
   certificateVote(epoch: bigint, account: AccountId, sequence: bigint, digest: Hex): BatchVote {
-    return { authority: this.votingKey, signature: this.#sign(certificateVoteDigest(DOMAIN, epoch, account, sequence, digest)) };
+    return { authority: this.votingKey, signature: this.#sign(certificateVoteDigest(this.domain, epoch, account, sequence, digest)) };
   }
 
   voidVote(epoch: bigint, account: AccountId, sequence: bigint, unanimous: boolean): BatchVote {
-    return { authority: this.votingKey, signature: this.#sign(voidVoteDigest(DOMAIN, epoch, account, sequence, unanimous)) };
+    return { authority: this.votingKey, signature: this.#sign(voidVoteDigest(this.domain, epoch, account, sequence, unanimous)) };
   }
 
   checkpointVote(checkpoint: Checkpoint): CheckpointVote {
-    const signature = toHex(ed25519.sign(toBytes(checkpointDigest(DOMAIN, checkpoint)), this.#voting));
+    const signature = toHex(ed25519.sign(toBytes(checkpointDigest(this.domain, checkpoint)), this.#voting));
     return { authority: this.votingKey, signature };
   }
 
   /** What the member says of where it is, in the form of the HTTP API. */
   endpoint(number: bigint, http: string): { authority: Hex; number: string; shards: string[]; http: string; signature: Hex } {
     const shards = ["http://127.0.0.1:1"];
-    const digest = memberEndpointDigest(DOMAIN, { number, shards, http, tlsCa: undefined });
+    const digest = memberEndpointDigest(this.domain, { number, shards, http, tlsCa: undefined });
     const signature = toHex(ed25519.sign(toBytes(digest), this.#voting));
     return { authority: this.votingKey, number: number.toString(), shards, http, signature };
   }
@@ -99,8 +101,8 @@ export class Keys {
 }
 
 /** The keys of `count` authorities, in the order of their names. */
-export function authorities(count: number, seed = "epoch 0"): Keys[] {
-  const keys = Array.from({ length: count }, (_, number) => new Keys(`${seed} ${number}`));
+export function authorities(count: number, seed = "epoch 0", domain = DOMAIN): Keys[] {
+  const keys = Array.from({ length: count }, (_, number) => new Keys(`${seed} ${number}`, domain));
   return keys.sort((a, b) => (a.votingKey < b.votingKey ? -1 : 1));
 }
 

@@ -10,7 +10,7 @@ import {
   FastPay,
   memoryStore,
   type FastPayClient,
-  type FastPayOptions,
+  type ContractOptions,
   type Hex,
   type Signer,
 } from "../../src/index.js";
@@ -24,7 +24,7 @@ export const publicClient: PublicClient = createPublicClient({
   pollingInterval: POLL_MS,
 });
 
-export const options: FastPayOptions = {
+export const options: ContractOptions = {
   publicClient,
   contract: network.contract,
   chainId: network.chainId,
@@ -32,7 +32,7 @@ export const options: FastPayOptions = {
   storage: memoryStore(),
 };
 
-export function connect(changed: Partial<FastPayOptions> = {}): Promise<FastPayClient> {
+export function connect(changed: Partial<ContractOptions> = {}): Promise<FastPayClient> {
   return FastPay.create({ ...options, ...changed });
 }
 

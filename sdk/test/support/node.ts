@@ -152,7 +152,7 @@ export class TestNode {
       return found === undefined ? problem(404, "not-found") : { status: 200, body: encodeCertificate(found) };
     }
     if (list === "received") {
-      const payments = state.received.slice(start).map(({ certificate, output }, i) => receivedJson(certificate, start + i, output));
+      const payments = state.received.slice(start).map(({ certificate, output }, i) => receivedJson(certificate, start + i, output, this.keys.domain));
       return { status: 200, body: { total: String(state.received.length), payments } };
     }
     if (list === "deposits") return { status: 200, body: { total: "0", deposits: [] } };
@@ -214,7 +214,7 @@ export class TestNode {
     const certificate = state.sent[Number(number)] ?? (number === state.next ? state.frozen?.seen : undefined);
     const epoch = { epoch: this.epoch.toString() };
     if (certificate !== undefined) {
-      const digest = transferDigest(DOMAIN, certificate.order.transfer);
+      const digest = transferDigest(this.keys.domain, certificate.order.transfer);
       const vote = this.keys.certificateVote(this.epoch, id, number, digest);
       return { status: 200, body: { type: "certificate", certificate: JSON.parse(encodeCertificate(certificate)), ...epoch, ...vote } };
     }
@@ -224,7 +224,7 @@ export class TestNode {
   }
 
   #status(): Answer {
-    const about = { version: "0.0.0", chainId: DOMAIN.chainId.toString(), epoch: this.epoch.toString(), votes: true };
+    const about = { version: "0.0.0", chainId: this.keys.domain.chainId.toString(), epoch: this.epoch.toString(), votes: true };
     return { status: 200, body: { authority: this.keys.votingKey, ...about, follower: { state: "at-head" }, shards: [] } };
   }
 
@@ -253,7 +253,7 @@ export class TestNode {
     if (transfer.sequence === state.next && state.frozen !== undefined) return problem(409, "frozen", { expectedSequence });
     if (isVoid(state, transfer.sequence)) return problem(409, "voided", { expectedSequence }, "never");
     if (state.pending !== undefined) {
-      const isSame = transferDigest(DOMAIN, state.pending.transfer) === transferDigest(DOMAIN, transfer);
+      const isSame = transferDigest(this.keys.domain, state.pending.transfer) === transferDigest(this.keys.domain, transfer);
       if (!isSame) return problem(409, "order-pending", { pending: JSON.parse(encodeOrder(state.pending)) });
     } else {
       if (transfer.sequence > state.next) return problem(409, "sequence-too-high", { expectedSequence });
@@ -292,7 +292,7 @@ export class TestNode {
     if (isVoid(state, transfer.sequence)) return problem(409, "voided", { expectedSequence: state.next.toString() }, "never");
     if (transfer.sequence === state.next && state.frozen !== undefined) {
       state.frozen.seen ??= certificate;
-      if (state.frozen.upheld !== transferDigest(DOMAIN, transfer)) return problem(409, "frozen");
+      if (state.frozen.upheld !== transferDigest(this.keys.domain, transfer)) return problem(409, "frozen");
       state.frozen = undefined;
     }
     if (transfer.sequence === state.next) {
@@ -301,7 +301,7 @@ export class TestNode {
       state.balance -= amountOf(transfer);
       state.sent.push(certificate);
       const name = { sender: formatAccount(transfer.sender), sequence: transfer.sequence.toString() };
-      this.#confirmed.push({ ...name, digest: transferDigest(DOMAIN, transfer) });
+      this.#confirmed.push({ ...name, digest: transferDigest(this.keys.domain, transfer) });
       for (const { payment, output } of paymentsOf(transfer)) {
         const recipient = this.account(payment.recipient);
         recipient.balance += payment.amount;
@@ -329,7 +329,7 @@ export function later(answer: Answer): Answer {
 }
 
 /** An entry of a list of received payments. */
-export function receivedJson(certificate: Certificate, number: number, output?: number): object {
+export function receivedJson(certificate: Certificate, number: number, output?: number, domain = DOMAIN): object {
   const { transfer } = certificate.order;
   const paid = paymentIn(transfer, output);
   if (paid === undefined) throw new Error("there is no such payment");
@@ -346,7 +346,7 @@ export function receivedJson(certificate: Certificate, number: number, output?: 
     number: String(number),
     payment,
     ...(output === undefined ? {} : { output }),
-    digest: transferDigest(DOMAIN, transfer) satisfies Hex,
+    digest: transferDigest(domain, transfer) satisfies Hex,
   };
 }
 

@@ -20,6 +20,7 @@ import {
 import type { Contract } from "../../src/chain/contract.js";
 import type { Spending } from "../../src/chain/spending.js";
 import { Network } from "../../src/network.js";
+import type { Primary } from "../../src/primary.js";
 import type { Context } from "../../src/wallet/context.js";
 import { resume, send } from "../../src/wallet/send.js";
 import { encodeCertificate } from "../../src/wire.js";
@@ -59,6 +60,11 @@ interface OnChain {
   readonly spent: Map<bigint, Pick<Spending, "event" | "digest"> | undefined>;
 }
 
+/** The parts of a context whose Primary is this contract. */
+export function onContract(contract: Contract): { primary: Contract; contract: Contract } {
+  return { primary: contract, contract };
+}
+
 async function contextOf(nodes: readonly TestNode[], { epochs, compromised, voided, spent }: OnChain): Promise<Context> {
   const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee, isCompromised: async (epoch: bigint) => compromised.has(epoch) };
   const first = Promise.resolve(epochs[0] as Committee);
@@ -72,7 +78,7 @@ async function contextOf(nodes: readonly TestNode[], { epochs, compromised, void
     return logged && { ...logged, hash: "0x" };
   };
   // Tests that need more of a contract pass their own.
-  return { network, contract: { unlockStatus, isSpent, finalSpending } as Contract, store: memoryStore(), timing: TIMING, relayers: [] };
+  return { network, primary: { unlockStatus, isSpent, finalSpending } as Primary, store: memoryStore(), timing: TIMING, relayers: [] };
 }
 
 export class Scene {

@@ -219,7 +219,7 @@ class Conversation {
       findNumber: async () => provenBy(this.#certificate(this.#orders.stranger)),
     };
     return {
-      contract: { unlockStatus: async () => ({ state: "none" }), isSpent: async () => false, finalSpending: async () => undefined },
+      primary: { unlockStatus: async () => ({ state: "none" }), isSpent: async () => false, finalSpending: async () => undefined },
       network: network as unknown as Operation["network"],
       timing: { ...DEFAULT_TIMING, fundsPatienceMs: said.patient === false ? 0 : 3_600_000, backoffMinMs: 0, backoffMaxMs: 0 },
       stored: async () => undefined,

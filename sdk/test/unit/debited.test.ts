@@ -313,7 +313,7 @@ describe("a number that authorities stepped over and the contract has spent", ()
     test("while the Ethereum node does not answer", async () => {
       await passed(redemption(0n));
       spend(0n, redemption(0n));
-      scene.context.contract.isSpent = () => Promise.reject(new Error("the node is away"));
+      scene.context.primary.isSpent = () => Promise.reject(new Error("the node is away"));
       await staysOpen("voided");
     });
 

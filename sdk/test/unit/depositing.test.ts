@@ -5,21 +5,21 @@ import { pad } from "viem";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { ETHER, memoryStore, type ChainStep, type OrderStore } from "../../src/index.js";
-import type { Context } from "../../src/wallet/context.js";
+import type { ContractContext } from "../../src/wallet/context.js";
 import { deposit, followDeposit } from "../../src/wallet/deposits.js";
 import { forgetTransaction, unfinishedTransactions, type Sent } from "../../src/wallet/transactions.js";
 import { OWNER, TestChain } from "../support/chain.js";
-import { Scene } from "../support/scene.js";
+import { onContract, Scene } from "../support/scene.js";
 
 let scene: Scene;
 let chain: TestChain;
-let context: Context;
+let context: ContractContext;
 let steps: ChainStep[];
 
 beforeEach(async () => {
   scene = await Scene.open();
   chain = new TestChain(scene.bob.account, 7n);
-  context = { ...scene.context, contract: chain.contract };
+  context = { ...scene.context, ...onContract(chain.contract) };
   steps = [];
   for (const node of scene.nodes) node.lie = chain.credit;
 });

@@ -225,7 +225,7 @@ class Dialogue {
     };
     return {
       network: new Network(DOMAIN, committees, clients, timing, this.#end.signal),
-      contract: { unlockStatus: async () => ({ state: "none" }) as never, isSpent: async () => false, finalSpending: async () => undefined },
+      primary: { unlockStatus: async () => ({ state: "none" }) as never, isSpent: async () => false, finalSpending: async () => undefined },
       timing,
       stored: async (_, sequence) => (this.#said.stored?.includes(Number(sequence)) ? this.certificate(Number(sequence)) : undefined),
       report,

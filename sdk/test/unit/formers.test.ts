@@ -74,7 +74,7 @@ describe.each([
   test("steps over no number, and lacks no certificate", async () => {
     const beyond = { nextSequence: "9", received: "0", deposits: "0", pending: null, holdings: [], truncated: false };
     conspire(({ path }) => (path === `/v1/accounts/${formatAccount(account())}` ? { status: 200, body: beyond } : undefined));
-    expect(await isVoid({ network: context.network, contract: void0 }, account(), 0n, await states())).toBe(false);
+    expect(await isVoid({ network: context.network, primary: void0 }, account(), 0n, await states())).toBe(false);
     conspire(() => undefined);
     for (const node of scene.nodes.slice(2)) node.lie = ({ path }) => (path.includes("/certificates/") ? problem(500, "internal") : undefined);
     expect(await context.network.isWithoutCertificate(account(), 0n)).toBe(false);

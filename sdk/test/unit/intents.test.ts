@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { accountFromEthereum, ETHER, FastPayError, formatAccount, parseAmount, type PayIntent, type RedeemIntent } from "../../src/index.js";
 import { paymentIntent, redemptionIntent } from "../../src/wallet/intents.js";
 import { worded } from "../../src/wallet/wording.js";
+import { TestChain } from "../support/chain.js";
 import { person } from "../support/committee.js";
 
 const [alice, bob] = [person("alice"), person("bob")];
@@ -55,10 +56,11 @@ test("a valid transfer is accepted", () => {
 
 test("insufficient funds are reported with readable names", async () => {
   const details = { account: bob.account, asset: ETHER, needed: parseAmount("2", 18), available: parseAmount("1.5", 18) };
+  const { contract } = new TestChain(bob.account, 1n);
   const failing = Promise.reject(new FastPayError("insufficient-funds", "too little", "deposit", { details }));
-  const error = await worded(undefined as never, failing).catch((thrown: unknown) => thrown);
+  const error = await worded(contract, failing).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "insufficient-funds", action: "deposit", details });
   expect((error as FastPayError).message).toMatch(/^account fp1\S+ has 1.5 ETH and needs 2 ETH$/);
   const other = new FastPayError("no-quorum", "too few", "resume");
-  await expect(worded(undefined as never, Promise.reject(other))).rejects.toBe(other);
+  await expect(worded(contract, Promise.reject(other))).rejects.toBe(other);
 });

@@ -97,7 +97,7 @@ describe.each([
     const answers = await context.network.accountStates(scene.alice.account, undefined, undefined, 10_000);
     expect(answers.filter(({ error }) => error === undefined)).toHaveLength(4);
     const contract = { unlockStatus: async () => ({ state: "voided" }), isSpent: async () => false } as unknown as Contract;
-    expect(await isVoid({ network: context.network, contract }, scene.alice.account, 8n, answers)).toBe(false);
+    expect(await isVoid({ network: context.network, primary: contract }, scene.alice.account, 8n, answers)).toBe(false);
   });
 
   test("alone cannot confirm a balance or a deposit", async () => {
@@ -247,7 +247,7 @@ test("a number is void only if a quorum knows no certificate of it", async () =>
   for (const node of scene.nodes) node.account(scene.alice.account).next = 1n;
   const isVoidNow = async (): Promise<boolean> => {
     const answers = await network.accountStates(scene.alice.account, undefined, undefined, 10_000);
-    return isVoid({ network, contract }, scene.alice.account, 0n, answers);
+    return isVoid({ network, primary: contract }, scene.alice.account, 0n, answers);
   };
   expect(await isVoidNow()).toBe(true);
   // Silence says nothing: one of these may have executed it.

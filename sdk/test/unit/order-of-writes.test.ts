@@ -9,11 +9,11 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { ETHER, memoryStore, type ChainStep, type OrderStore } from "../../src/index.js";
 import { OrderJournal } from "../../src/storage/journal.js";
-import type { Context } from "../../src/wallet/context.js";
+import type { ContractContext } from "../../src/wallet/context.js";
 import { claim } from "../../src/wallet/payouts.js";
 import { TestChain } from "../support/chain.js";
 import { DOMAIN } from "../support/committee.js";
-import { Scene } from "../support/scene.js";
+import { onContract, Scene } from "../support/scene.js";
 
 let scene: Scene;
 /** The names of what is in the storage, by their ends: `order`, `certificate`, `settled`, `submitted`, `ended`. */
@@ -89,7 +89,7 @@ test("settled is not stored without the certificate", async () => {
 test("a transaction is stored before it is reported as submitted, and its end is stored once it is final", async () => {
   const chain = new TestChain(scene.bob.account, 7n);
   chain.did = "claim";
-  const context: Context = { ...scene.context, store, contract: chain.contract };
+  const context: ContractContext = { ...scene.context, store, ...onContract(chain.contract) };
   const said: [ChainStep["type"], string][] = [];
   const report = ({ type }: ChainStep): void => void said.push([type, [...kept].sort().join(" ")]);
   const claiming = claim(context, chain.wallet, { asset: ETHER }, report, undefined);

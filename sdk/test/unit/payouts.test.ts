@@ -13,16 +13,16 @@ import {
   type VerifiedCertificate,
 } from "../../src/index.js";
 import { FASTPAY_ABI } from "../../src/chain/abi.js";
-import type { Context } from "../../src/wallet/context.js";
+import type { ContractContext } from "../../src/wallet/context.js";
 import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, resumePayout } from "../../src/wallet/payouts.js";
 import { unfinishedTransactions, type Sent } from "../../src/wallet/transactions.js";
 import { DOMAIN } from "../support/committee.js";
 import { OWNER, spentIn, TestChain } from "../support/chain.js";
-import { Scene } from "../support/scene.js";
+import { onContract, Scene } from "../support/scene.js";
 
 let scene: Scene;
 let chain: TestChain;
-let context: Context;
+let context: ContractContext;
 let certificate: VerifiedCertificate;
 let controller: AbortController;
 let steps: ChainStep[];
@@ -31,7 +31,7 @@ beforeEach(async () => {
   scene = await Scene.open();
   chain = new TestChain(scene.bob.account, 7n);
   chain.did = "nothing";
-  context = { ...scene.context, contract: chain.contract };
+  context = { ...scene.context, ...onContract(chain.contract) };
   ({ certificate } = await scene.redeem(7n));
   controller = new AbortController();
   steps = [];

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { ETHER } from "../../src/index.js";
 import { relayerFees } from "../../src/wallet/relayers.js";
+import { Contract } from "../../src/chain/contract.js";
 import type { Context } from "../../src/wallet/context.js";
 import { DOMAIN } from "../support/committee.js";
 import { Scene } from "../support/scene.js";
@@ -48,12 +49,8 @@ function quote(fee: bigint, change: object = {}): object {
 /** A chain with a block every 12 seconds. */
 function contextWith(relayers: readonly string[], newest = 100n): Context {
   const block = (number: bigint) => ({ number, timestamp: 1_700_000_000n + 12n * number });
-  const contract = {
-    block: async () => block(newest),
-    ask: (act: () => unknown) => act(),
-    client: { getBlock: async ({ blockNumber }: { blockNumber: bigint }) => block(blockNumber) },
-  };
-  return { ...scene.context, contract: contract as never, relayers };
+  const client = { getBlock: async ({ blockNumber = newest }: { blockNumber?: bigint }) => block(blockNumber) };
+  return { ...scene.context, primary: new Contract(client as never, DOMAIN, "latest"), relayers };
 }
 
 test("the fee that more than half of the relayers accept is proposed, with the usual time", async () => {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { build, type Rolldown } from "vite";
 import { expect, test } from "vitest";
 
-const index = fileURLToPath(new URL("../../src/index.ts", import.meta.url));
+const source = (name: string): string => JSON.stringify(fileURLToPath(new URL(`../../src/${name}.ts`, import.meta.url)));
 
 async function bundle(code: string): Promise<string> {
   const entry = "\0entry";
@@ -16,7 +16,7 @@ async function bundle(code: string): Promise<string> {
         name: "entry",
         enforce: "pre",
         resolveId: (id) => (id.endsWith("entry-of-the-test") ? entry : undefined),
-        load: (id) => (id === entry ? code.replaceAll("SDK", JSON.stringify(index)) : undefined),
+        load: (id) => (id === entry ? code.replaceAll("SDK/ledger", source("ledger")).replaceAll("SDK", source("index")) : undefined),
       },
     ],
     build: { write: false, minify: true, lib: { entry: "entry-of-the-test", formats: ["es"], fileName: "bundle" } },
@@ -45,4 +45,11 @@ test("the whole client adds no viem client: callers bring their own", async () =
   const code = await bundle("export { FastPay, ethereumSigner, browserStore } from SDK");
   // A tenth of it reads lists, and is loaded when one is read.
   expect(code.length).toBeLessThan(422_000);
+  expect(code).not.toContain("fastpay ledger");
+});
+
+test("a ledger is verified by an entry of its own, which adds little", async () => {
+  const code = await bundle("export { FastPay, ethereumSigner, browserStore } from SDK; export { openLedger } from SDK/ledger");
+  expect(code).toContain("fastpay ledger");
+  expect(code.length).toBeLessThan(434_000);
 });

@@ -26,19 +26,19 @@ import type { ChainStep } from "../../src/progress.js";
 import { UnlockBallot } from "../../src/quorum/unlock.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { viewAccount } from "../../src/wallet/account.js";
-import { operationOf, type Context } from "../../src/wallet/context.js";
+import { operationOf, type ContractContext } from "../../src/wallet/context.js";
 import { noteVoid } from "../../src/wallet/finish.js";
 import { unlock } from "../../src/wallet/unlock.js";
 import { unfinishedTransactions } from "../../src/wallet/transactions.js";
 import { BOND, PAYER, TestCouncil, WINDOW_S } from "../support/council.js";
 import { DOMAIN, paymentOf, signed } from "../support/committee.js";
 import { problem } from "../support/node.js";
-import { Scene } from "../support/scene.js";
+import { onContract, Scene } from "../support/scene.js";
 
 let scene: Scene;
 let servers: Server[];
 let council: TestCouncil;
-let context: Context;
+let context: ContractContext;
 let steps: ChainStep[];
 /** Ours, which is in the storage, and that of another copy. */
 let orders: { readonly ours: VerifiedOrder; readonly theirs: VerifiedOrder };
@@ -50,7 +50,7 @@ beforeEach(async () => {
   scene = await Scene.open();
   servers = [];
   council = new TestCouncil(scene.nodes, () => scene.context.network.committee);
-  context = { ...scene.context, contract: council.contract };
+  context = { ...scene.context, ...onContract(council.contract) };
   steps = [];
   const order = (amount: bigint) => signed(scene.alice, paymentOf(alice(), scene.bob.account, amount, 0n));
   orders = { ours: await order(5n), theirs: await order(6n) };
@@ -352,9 +352,9 @@ describe("a void number", () => {
 
   test("reported by the Ethereum node alone ends an unlock, with an error", async () => {
     const unlockStatus = async () => ({ state: "voided" });
-    const contract = Object.assign(council.contract, { unlockStatus }) as unknown as Context["contract"];
+    const contract = Object.assign(council.contract, { unlockStatus }) as unknown as ContractContext["contract"];
     const timing = { ...context.timing, backoffMaxMs: 2 };
-    await expect(run(undefined, { ...context, contract, timing })).rejects.toMatchObject({ code: "too-few-answers" });
+    await expect(run(undefined, { ...context, ...onContract(contract), timing })).rejects.toMatchObject({ code: "too-few-answers" });
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 

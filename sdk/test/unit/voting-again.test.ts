@@ -20,7 +20,7 @@ import { voteAgain, type BatchVotes } from "../../src/quorum/vote-again.js";
 import { redemptionCall } from "../../src/wallet/payouts.js";
 import { DOMAIN } from "../support/committee.js";
 import { problem, type Answer, type Request } from "../support/node.js";
-import { Scene } from "../support/scene.js";
+import { onContract, Scene } from "../support/scene.js";
 
 let scene: Scene;
 let certificate: VerifiedCertificate;
@@ -37,9 +37,9 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 function gather(timing: Partial<Timing> = {}, signal?: AbortSignal): Promise<BatchVotes> {
-  const { network, contract } = scene.context;
+  const { network, primary } = scene.context;
   const report = (step: (typeof scene.steps)[number]): void => void scene.steps.push(step);
-  const operation = { network, contract, timing: { ...scene.context.timing, ...timing }, report, signal };
+  const operation = { network, primary, timing: { ...scene.context.timing, ...timing }, report, signal };
   return voteAgain({ ...operation, stored: async () => undefined }, certificate, redemption);
 }
 
@@ -77,7 +77,7 @@ test("the certificate's own votes are used while the contract accepts them for l
   const committee = scene.rotate();
   const callWhen = async (validUntil: bigint) => {
     const contract = { epochValidUntil: async () => validUntil, block: async () => ({ timestamp: 1_000n }) };
-    const context = { ...scene.context, contract: contract as never };
+    const context = { ...scene.context, ...onContract(contract as never) };
     const data = await redemptionCall(context, certificate, redemption, () => undefined, undefined);
     return decodeFunctionData({ abi: FASTPAY_ABI, data });
   };

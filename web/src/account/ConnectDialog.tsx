@@ -7,6 +7,7 @@ import { ImportKey } from "../keys/ImportKey";
 import { useKeys } from "../keys/KeysProvider";
 import { NewKey } from "../keys/NewKey";
 import { NoKeysHere, useCanKeepKeys } from "../keys/NoKeysHere";
+import { useNetwork } from "../network/NetworkProvider";
 import { IconKey } from "../ui/icons";
 import { shortAccount } from "../ui/words";
 import { useOwners } from "./OwnerProvider";
@@ -53,11 +54,12 @@ export default function ConnectDialog({ onClose }: { onClose: () => void }): JSX
 
 function KeyList({ onChosen }: { onChosen: (account: AccountId) => void }): JSX.Element {
   const { files } = useKeys();
+  const { ledger } = useNetwork().config;
   if (files.length === 0) {
     return (
       <Text size="sm" c="dimmed">
         Without an Ethereum wallet, create a browser key. It is stored encrypted under a passphrase. It can receive, pay
-        and redeem. Deposits need an Ethereum wallet: yours or somebody else&apos;s.
+        and redeem.{ledger === undefined && <> Deposits need an Ethereum wallet: yours or somebody else&apos;s.</>}
       </Text>
     );
   }

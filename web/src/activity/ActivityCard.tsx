@@ -9,12 +9,13 @@ import { TransactionLink } from "../ui/TransactionLink";
 import { TransferText } from "../ui/TransferText";
 import { useRedemptionStatuses } from "../data/queries";
 import { useAuthorityLabel } from "../network/authorities";
+import type { NetworkConfig } from "../network/config";
 import { useNetwork } from "../network/NetworkProvider";
 import { Asked } from "./Asked";
 import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
 import { useActivities, useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
 import { ListProgress, SaveResult } from "./ListProgress";
-import { chainSteps, hindrances, ownSteps, stepsOnEthereum, transferSteps, unlockSteps, type Step } from "./steps";
+import { chainSteps, hindrances, ownSteps, stepsOnPrimary, transferSteps, unlockSteps, type Step } from "./steps";
 
 const BADGES = {
   running: { color: "indigo", text: "On its way" },
@@ -31,8 +32,9 @@ const NOT_AGAIN: Partial<Record<ActivityKind, string>> = {
 /** One activity with its steps, from the order to its settlement. */
 export function ActivityCard({ activity }: { activity: Activity }): JSX.Element {
   const isTransfer = activity.kind === "pay" || activity.kind === "redeem" || activity.kind === "resume";
-  const out = useOnEthereum(activity);
-  const badge = badgeOf(activity, out);
+  const out = useOnPrimary(activity);
+  const { primaryName } = useNetwork().config;
+  const badge = badgeOf(activity, out, primaryName);
   const card = useSight(activity);
   return (
     <Card ref={card} tabIndex={-1} className="activity" component="section" withBorder aria-label={activity.title} data-activity={activity.kind}>
@@ -49,7 +51,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
         {activity.kind === "list" ? (
           <ListProgress activity={activity} />
         ) : (
-          <Steps steps={isTransfer ? [...transferSteps(activity), ...stepsOnEthereum(activity, out)] : ownChainSteps(activity)} label="Progress" />
+          <Steps steps={isTransfer ? [...transferSteps(activity, primaryName), ...stepsOnPrimary(activity, out, primaryName)] : ownChainSteps(activity)} label="Progress" />
         )}
         <Asked activity={activity} />
         {activity.state === "running" && <Hindrances activity={activity} />}
@@ -67,8 +69,8 @@ function ownChainSteps(activity: Activity): Step[] {
   return activity.kind === "unlock" && activity.plan.sent === undefined ? unlockSteps(activity) : chainSteps(activity);
 }
 
-/** The state on Ethereum of the redemption that the activity ordered; undefined if there is none or it is unknown. */
-function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
+/** The state on the Primary of the redemption that the activity ordered; undefined if there is none or it is unknown. */
+function useOnPrimary(activity: Activity): RedemptionStatus | undefined {
   const certified = ownSteps(activity).findLast((step) => step.type === "certified");
   const transfer = certified?.certificate.order.transfer;
   const [status] = useRedemptionStatuses(transfer?.type === "redemption" ? [transfer] : []);
@@ -76,7 +78,7 @@ function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
 }
 
 /** The badge of an activity. A redemption is done only when it is paid. */
-function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { color: string; text: string } {
+function badgeOf({ state }: Activity, out: RedemptionStatus | undefined, primaryName: NetworkConfig["primaryName"]): { color: string; text: string } {
   if (state !== "done" || out === undefined) return BADGES[state];
   switch (out.state) {
     case "open":
@@ -86,7 +88,7 @@ function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { colo
     case "paid":
       return BADGES.done;
     case "spent":
-      return { color: "gray", text: "Spent" };
+      return primaryName === "the ledger" ? BADGES.done : { color: "gray", text: "Spent" };
     case "voided":
     case "displaced":
     case "released":

@@ -2,6 +2,7 @@
 
 import type { AuthorityRef, Hex, RedemptionStatus } from "@fastpay/sdk";
 
+import type { NetworkConfig } from "../network/config";
 import { failureText } from "../ui/failures";
 import { count, duration, shorten, timeText } from "../ui/words";
 import { listIn, type Activity, type ActivityProgress } from "./activities";
@@ -62,7 +63,7 @@ export function askedStep(activity: Activity): Of<"signing"> | undefined {
 }
 
 /** The steps of an order: signed, certified, settled. */
-export function transferSteps(activity: Activity): Step[] {
+export function transferSteps(activity: Activity, primaryName: string): Step[] {
   const steps = ownSteps(activity);
   const [ordered, vote, certified] = [last(steps, "ordered"), last(steps, "vote"), last(steps, "certified")];
   const [confirmed, settled] = [last(steps, "confirmed"), last(steps, "settled")];
@@ -81,17 +82,19 @@ export function transferSteps(activity: Activity): Step[] {
       detail: join(votes, since(certified, ordered)),
     },
     {
-      label: isOut(activity) ? "Settled and final: anyone can submit it to Ethereum" : "Settled and final: the money has arrived",
+      label: isOut(activity) ? `Settled and final: anyone can submit it to ${primaryName}` : "Settled and final: the money has arrived",
       isDone: settled !== undefined,
       detail: join(confirmations, since(settled, certified)),
     },
   ]);
 }
 
-/** The steps of a redemption after settlement; none if its state on Ethereum is unknown. */
-export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | undefined): Step[] {
+/** The steps of a redemption after settlement; none if its state on the Primary is unknown. */
+export function stepsOnPrimary({ state }: Activity, out: RedemptionStatus | undefined, primaryName: NetworkConfig["primaryName"]): Step[] {
   if (out === undefined) return [];
-  const label = "Paid on Ethereum";
+  const label = `Paid on ${primaryName}`;
+  // A ledger keeps no more than that the number is spent.
+  if (out.state === "spent" && primaryName === "the ledger") return [{ label, state: "done", detail: undefined }];
   switch (out.state) {
     case "paid":
       return [{ label, state: "done", detail: `as ${shorten(out.hash, 10, 6)}`, transaction: out.hash }];

@@ -47,7 +47,8 @@ function Deployment(): JSX.Element {
   return (
     <Box component="footer" mt="xl" pt="md">
       <Text size="xs" c="dimmed" ta="center">
-        {config.chainName} (chain {config.chainId}) · contract <span title={config.contract}>{shorten(config.contract, 8, 6)}</span>{" "}
+        {config.ledger === undefined ? `${config.chainName} (chain ${config.chainId}) · contract ` : `Committee ${config.ledger.committee} on a ledger · domain `}
+        <span title={config.contract}>{shorten(config.contract, 8, 6)}</span>{" "}
         · <Link to="/network">What this page trusts</Link> · <Link to="/help">Help</Link>
       </Text>
     </Box>

@@ -2,6 +2,7 @@
 
 import type { AccountId, AccountView, Address } from "@fastpay/sdk";
 
+import { useNetwork } from "../network/NetworkProvider";
 import { useKnownAssets } from "./assets";
 import { useAccount, useNamings, useChainBalances, type Naming } from "./queries";
 
@@ -23,15 +24,16 @@ export interface Holdings {
   readonly chainError: unknown;
 }
 
-/** The user's balances. `owner` is the address whose on-chain balances are read. */
+/** The user's balances. `owner` is the address whose balances on Ethereum are read. */
 export function useHoldings(account: AccountId | undefined, owner: Address | undefined): Holdings {
   const { assets: known } = useKnownAssets();
+  const { ledger } = useNetwork().config;
   const accountQuery = useAccount(account, known);
   const view = accountQuery.data;
   const others = (view?.balances ?? []).filter(({ asset, balance }) => balance !== 0n && !known.includes(asset));
   const assets = [...known, ...others.map(({ asset }) => asset)];
   const namings = useNamings(assets);
-  const chain = useChainBalances(owner, assets);
+  const chain = useChainBalances(ledger === undefined ? owner : undefined, assets);
   const list = assets.map((asset, index) => ({
     asset,
     naming: namings[index] ?? {},

@@ -178,7 +178,7 @@ export function useNamings(assets: readonly Address[]): Naming[] {
       // Return the error as data, so that it stays visible while the asset is read again.
       queryFn: async (): Promise<Partial<TokenAnswer> & { error?: unknown }> => {
         try {
-          return asset === ETHER ? { info: ETHER_INFO, isStored: false } : await tokenInfo(client, place, asset);
+          return asset === ETHER && config.ledger === undefined ? { info: ETHER_INFO, isStored: false } : await tokenInfo(client, place, asset);
         } catch (error) {
           return { error };
         }
@@ -271,8 +271,9 @@ export function useUnlockStatus(account: AccountId, sequence: bigint): UnlockSta
 
 /** The present cost of unlocking a number; undefined until it is known. */
 export function useUnlockCost(): UnlockCost | undefined {
-  const { client } = useNetwork();
-  return useQuery({ queryKey: ["chain", "unlock-cost"], queryFn: () => client.unlockCost(), refetchInterval: CHAIN_INTERVAL_MS }).data;
+  const { client, config } = useNetwork();
+  const enabled = config.ledger === undefined;
+  return useQuery({ queryKey: ["chain", "unlock-cost"], queryFn: () => client.unlockCost(), enabled, refetchInterval: CHAIN_INTERVAL_MS }).data;
 }
 
 /**

@@ -15,7 +15,7 @@ export interface ConnectedWallet {
   readonly account: AccountId;
   /** The chain that the wallet is on. */
   readonly chainId: number;
-  /** True if it is the deployment's chain. */
+  /** True if it is the deployment's chain. On a ledger, every chain is right: orders name none. */
   readonly isOnChain: boolean;
   readonly signer: Signer;
   readonly walletClient: WalletClient;
@@ -123,11 +123,11 @@ export function WalletProvider({ children }: { children: ReactNode }): JSX.Eleme
       address,
       account: accountFromEthereum(address),
       chainId,
-      isOnChain: chainId === chain.id,
+      isOnChain: config.ledger !== undefined || chainId === chain.id,
       signer: ethereumSigner(wallet.provider, address),
       walletClient: clients.walletClient(wallet.provider, address, chain),
     };
-  }, [session, chain]);
+  }, [session, chain, config]);
 
   const value = useMemo(
     () => ({ found, connected, isRestoring, connect, disconnect, switchChain }),

@@ -36,8 +36,9 @@ function isEnsName(text: string): boolean {
   return text.length <= NAME_LENGTH_MAX && /^[^\s./:@#?]+(\.[^\s./:@#?]+)+$/u.test(text) && !/^[0-9.,]+$/.test(text);
 }
 
-async function resolve(client: EthereumClient, text: string): Promise<Resolved> {
+async function resolve(client: EthereumClient | undefined, text: string): Promise<Resolved> {
   const none = (fault: string, name = text): Resolved => ({ name, address: undefined, fault });
+  if (client === undefined) return none("A ledger has no ENS. Give an address or an account.");
   // Loaded on demand: the Unicode tables are large, and most visits need none.
   const { namehash, normalize } = await import("viem/ens");
   let name: string;

@@ -13,8 +13,8 @@ export interface Network {
   readonly config: NetworkConfig;
   readonly chain: Chain;
   readonly client: FastPayClient;
-  /** The page's Ethereum nodes. */
-  readonly ethereum: EthereumClient;
+  /** The page's Ethereum nodes; undefined on a ledger. */
+  readonly ethereum: EthereumClient | undefined;
 }
 
 const NetworkContext = createContext<Network | undefined>(undefined);
@@ -43,8 +43,15 @@ async function connect(signal: AbortSignal, setAside: boolean): Promise<Network>
     rpcUrls: { default: { http: config.rpc } },
   });
   const { contract, chainId, authorities, relayers } = config;
+  const common = { authorities, relayers, setAside };
+  if (config.ledger !== undefined) {
+    // Loaded on demand: pages on Ethereum verify no ledger.
+    const { openLedger } = await import("@fastpay/sdk/ledger");
+    const client = await FastPay.create({ ledger: openLedger(config.ledger), ...common });
+    return { config, chain, client, ethereum: undefined };
+  }
   const ethereum = ethereumClient(chain);
-  const client = await FastPay.create({ publicClient: ethereum, contract, chainId, authorities, relayers, setAside });
+  const client = await FastPay.create({ publicClient: ethereum, contract, chainId, ...common });
   return { config, chain, client, ethereum };
 }
 

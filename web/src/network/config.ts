@@ -1,16 +1,23 @@
 /** The page's deployment: /network.json, beside the page. One build serves any deployment; the host chooses it. */
 
 import { accountFromEthereum, FastPayError, ZERO_ACCOUNT, type Address, type AuthorityEndpoint } from "@fastpay/sdk";
+import type { LedgerDescription } from "@fastpay/sdk/ledger";
 import { isAddress } from "viem";
 
 import { fileAhead } from "./ahead";
 
 /** A deployment and its endpoints. */
 export interface NetworkConfig {
+  /** 0 on a ledger. */
   readonly chainId: number;
-  /** The page's Ethereum nodes. If one does not answer, the page asks the next. */
+  /** The page's Ethereum nodes; none on a ledger. If one does not answer, the page asks the next. */
   readonly rpc: readonly string[];
+  /** On a ledger, the address of the committee's domain, which no contract has. */
   readonly contract: Address;
+  /** The ledger on which the deployment is, in place of a contract. */
+  readonly ledger: LedgerDescription | undefined;
+  /** Where accounts are funded and redemptions are paid, in sentences. */
+  readonly primaryName: "Ethereum" | "the ledger";
   /** Tokens that are shown from the start, besides ETH. */
   readonly tokens: readonly Address[];
   readonly authorities: readonly AuthorityEndpoint[];
@@ -29,6 +36,7 @@ const LABEL_LENGTH_MAX = 40;
 
 /** Names of well-known chains. */
 const CHAIN_NAMES: Readonly<Record<number, string>> = {
+  0: "Ledger",
   1: "Ethereum",
   10: "OP Mainnet",
   8453: "Base",
@@ -57,27 +65,46 @@ async function loadFile(signal: AbortSignal | undefined): Promise<unknown> {
 /** Validates the file. Throws a `FastPayError`. */
 export function readConfig(file: unknown): NetworkConfig {
   if (!isRecord(file)) throw unusable("it is not an object");
-  const { chainId, rpc, contract, authorities, relayers = [] } = file;
-  if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("chainId must be a positive integer");
-  const nodes: unknown[] = Array.isArray(rpc) ? rpc : [rpc];
-  const areNodes = nodes.length > 0 && nodes.every((url): url is string => typeof url === "string" && isHttp(url));
-  if (!areNodes) throw unusable("rpc is neither an http address nor a list of them");
-  if (!isContract(contract)) throw unusable("contract is not an address");
+  const { authorities, relayers = [] } = file;
+  const primary = file.ledger === undefined ? readChain(file) : readLedger(file);
   if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("authorities must be a list of at least one");
   if (!Array.isArray(relayers) || !relayers.every((url) => typeof url === "string" && isHttp(url))) {
     throw unusable("relayers is not a list of http addresses");
   }
   return {
-    chainId,
-    rpc: nodes as string[],
-    contract: lower(contract),
+    ...primary,
     tokens: readTokens(file.tokens ?? (file.token === undefined ? [] : [file.token])),
     authorities: authorities.map(readAuthority),
     labels: new Map(authorities.flatMap(readLabel)),
     relayers,
     walletConnectProjectId: readProjectId(file.walletConnectProjectId),
-    chainName: chainName(chainId),
+    chainName: chainName(primary.chainId),
   };
+}
+
+type PrimaryConfig = Pick<NetworkConfig, "chainId" | "rpc" | "contract" | "ledger" | "primaryName">;
+
+function readChain({ chainId, rpc, contract }: Record<string, unknown>): PrimaryConfig {
+  if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("chainId must be a positive integer");
+  const nodes: unknown[] = Array.isArray(rpc) ? rpc : [rpc];
+  const areNodes = nodes.length > 0 && nodes.every((url): url is string => typeof url === "string" && isHttp(url));
+  if (!areNodes) throw unusable("rpc is neither an http address nor a list of them");
+  if (!isContract(contract)) throw unusable("contract is not an address");
+  return { chainId, rpc: nodes as string[], contract: lower(contract), ledger: undefined, primaryName: "Ethereum" };
+}
+
+/** The SDK checks the rest of the description, for which it needs code that other pages do not load. */
+function readLedger({ ledger, chainId, rpc, contract, walletConnectProjectId }: Record<string, unknown>): PrimaryConfig {
+  const others = [chainId, rpc, contract, walletConnectProjectId];
+  if (others.some((other) => other !== undefined)) throw unusable("a ledger has no chain, node or contract on Ethereum, and no WalletConnect");
+  if (!isRecord(ledger) || !isContract(ledger.contract)) throw unusable("ledger is not what `fastpay-ledger describe` prints");
+  const description = ledger as unknown as LedgerDescription;
+  return { chainId: 0, rpc: [], contract: lower(ledger.contract), ledger: description, primaryName: "the ledger" };
+}
+
+/** What the number of a deployment's events is called. */
+export function eventsLabel({ ledger }: Pick<NetworkConfig, "ledger">): string {
+  return ledger === undefined ? "Events of the contract so far" : "Events of the committee so far";
 }
 
 /** A chain's name. */

@@ -19,11 +19,14 @@ import { Page } from "../ui/Page";
 import { money, shortAccount, shorten } from "../ui/words";
 import { IconArrowDownToArc, IconWallet } from "../ui/icons";
 import { depositFacts, DepositReview, type Reviewed } from "./deposit/DepositReview";
+import { LedgerDepositPage } from "./deposit/LedgerDepositPage";
 
 /** The amount that "Max" leaves on the chain for gas: 0.01 ETH. */
 const GAS_RESERVE_WEI = 10n ** 16n;
 
 export default function DepositPage(): JSX.Element {
+  const { ledger } = useNetwork().config;
+  if (ledger !== undefined) return <LedgerDepositPage committee={ledger.committee} />;
   return (
     <Page title="Deposit" lead="From Ethereum into your FastPay account.">
       <PausedNotice />

@@ -2,6 +2,7 @@ import { Accordion, Text } from "@mantine/core";
 import type { JSX, ReactNode } from "react";
 import { Link } from "react-router";
 
+import { useNetwork } from "../network/NetworkProvider";
 import { Page } from "../ui/Page";
 
 /** Questions that people have, with short answers. */
@@ -48,11 +49,26 @@ const ENTRIES: readonly { readonly question: string; readonly answer: ReactNode 
   },
 ];
 
+/** The answers that differ on a ledger, by question. */
+const ON_A_LEDGER: Readonly<Record<string, ReactNode>> = {
+  "How do I start?": <>Create a browser key or connect an Ethereum wallet, then show <Link to="/receive">your account</Link> to somebody who pays you, or to a bank that <Link to="/deposit">deposits</Link> into it.</>,
+  "How long does a deposit take?": "Until the ledger has carried it out and a quorum of authorities has credited it: usually seconds.",
+  "How do I get my money back to the ledger?": <><Link to="/redeem">Redeem</Link> it to the reserve of an Ethereum address. A relayer hands the redemption to the ledger for a fee, or the command line does.</>,
+  "The ledger does not answer. Can I still pay?": "Yes, in a browser that has opened this page before. Payments need the authorities only. Deposits and payouts wait.",
+  "May I use one account on two devices?": "Use one at a time. Two devices that pay at the same moment can lock the account, and a ledger does not unlock it.",
+  "Whom do I trust?": <>The host of this page, the genesis of the ledger, and that no more than a third of the ledger&apos;s members and of the authorities are faulty. <Link to="/network">What this page trusts</Link> lists them for comparison.</>,
+};
+
 export default function HelpPage(): JSX.Element {
+  const { ledger, primaryName } = useNetwork().config;
+  const entries = ENTRIES.map(({ question, answer }) => {
+    const asked = question.replace("Ethereum", ledger === undefined ? "Ethereum" : primaryName).replace(/^the/, "The");
+    return { question: asked, answer: (ledger && ON_A_LEDGER[asked]) ?? answer };
+  });
   return (
     <Page title="Help" lead="Short answers. Errors on the other pages say what to do.">
       <Accordion multiple variant="contained" order={2}>
-        {ENTRIES.map(({ question, answer }, index) => (
+        {entries.map(({ question, answer }, index) => (
           <Accordion.Item key={question} value={index.toString()}>
             <Accordion.Control>{question}</Accordion.Control>
             <Accordion.Panel>

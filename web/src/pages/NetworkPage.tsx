@@ -6,6 +6,7 @@ import type { JSX } from "react";
 import { useAuthorities, useContractStatus } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useMemberLabel } from "../network/authorities";
+import { eventsLabel } from "../network/config";
 import { useNetwork } from "../network/NetworkProvider";
 import { Copyable } from "../ui/AccountText";
 import { ErrorAlert } from "../ui/ErrorAlert";
@@ -23,24 +24,29 @@ export default function NetworkPage(): JSX.Element {
   // Any account shows which authorities answer.
   const authorities = useAuthorities(owner?.account ?? ZERO_ACCOUNT);
   const contract = status.data;
+  const { ledger } = config;
   return (
     <Page
       title="Network"
-      lead="What this page trusts: the chain and the contract below, as read from its Ethereum node. Compare them with another source."
+      lead={`What this page trusts: ${ledger === undefined ? "the chain and the contract below, as read from its Ethereum node. Compare them" : "the ledger with the domain below, whose members prove what they answer. Compare the domain"} with another source.`}
       width={720}
     >
       <PausedNotice />
-      <ErrorAlert error={status.error} title="Ethereum does not answer" />
+      <ErrorAlert error={status.error} title={ledger === undefined ? "Ethereum does not answer" : "The ledger does not answer"} />
       <Card withBorder component="section" aria-label="Deployment">
         <Facts
           facts={[
-            ["Chain", `${config.chainName} (chain ${config.chainId})`],
-            ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
-            [config.rpc.length === 1 ? "Ethereum node" : "Ethereum nodes", config.rpc.join(", ")],
-            ["Latest block", contract && timeText(Number(contract.timestamp) * 1_000)],
-            ["Events of the contract so far", contract?.lastTransactionIndex.toString()],
+            ["Chain", ledger === undefined && `${config.chainName} (chain ${config.chainId})`],
+            ["Contract", ledger === undefined && <Copyable key="contract" text={config.contract} name="the contract's address" />],
+            ["Domain", ledger && <Copyable key="domain" text={config.contract} name="the domain's address" />],
+            ["Committee", ledger && `number ${ledger.committee} of the ledger`],
+            ["Members of the ledger", ledger?.members.map(({ http }) => http).join(", ")],
+            [config.rpc.length === 1 ? "Ethereum node" : "Ethereum nodes", ledger === undefined && config.rpc.join(", ")],
+            [ledger === undefined ? "Latest block" : "Newest state", contract && timeText(Number(contract.timestamp) * 1_000)],
+            [eventsLabel(config), contract?.lastTransactionIndex.toString()],
             [
               "Outflow limit",
+              ledger === undefined &&
               contract &&
                 `${contract.outflowShareBasisPoints / 100} % of an asset's balance at once; refills within ${duration(contract.outflowWindow * 1_000)}; more waits ${duration(contract.outflowDelay * 1_000)}`,
             ],
@@ -60,6 +66,7 @@ interface MembersProps {
 
 function Members({ committee, states }: MembersProps): JSX.Element {
   const nameOf = useMemberLabel();
+  const { config } = useNetwork();
   const { members, quorum, faultsTolerated, epoch } = committee;
   return (
     <Card withBorder component="section" aria-label="Committee">
@@ -67,7 +74,7 @@ function Members({ committee, states }: MembersProps): JSX.Element {
         Committee of epoch {epoch.toString()}
       </Title>
       <Text size="sm" c="dimmed" mb="sm">
-        From the contract. {quorum} of {members.length} votes are a quorum; {faultsTolerated} may be faulty.
+        From {config.ledger === undefined ? "the contract" : "the ledger"}. {quorum} of {members.length} votes are a quorum; {faultsTolerated} may be faulty.
       </Text>
       <Stack component="ul" gap="xs" p={0} m={0} style={{ listStyle: "none" }}>
         {members.map(({ votingKey }) => {

@@ -3,6 +3,7 @@ import { type JSX } from "react";
 import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { useActivities } from "../activity/ActivityProvider";
+import { useNetwork } from "../network/NetworkProvider";
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { PausedNotice, WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
@@ -14,8 +15,9 @@ import { useRequestedPayout } from "./redeem/useRequestedPayout";
 
 export default function RedeemPage(): JSX.Element {
   const payout = useRequestedPayout();
+  const { primaryName } = useNetwork().config;
   return (
-    <Page title="Redeem" lead="From FastPay back to Ethereum.">
+    <Page title="Redeem" lead={`From FastPay back to ${primaryName}.`}>
       <PausedNotice />
       <ErrorAlert error={payout.error} title="This payout cannot be used" />
       <WithOwner>{(owner) => <Redeem key={owner.account} owner={owner} payout={payout} />}</WithOwner>
@@ -28,6 +30,7 @@ const KINDS = new Set(["redeem", "resume", "payout", "unlock"]);
 const SHOWN_MAX = 3;
 
 function Redeem({ owner, payout }: { owner: Owner; payout: ReturnType<typeof useRequestedPayout> }): JSX.Element {
+  const { ledger } = useNetwork().config;
   // Claims belong to the wallet's address, even if a key is in use.
   const activities = useActivities(owner.account, owner.ethereum?.account)
     .filter(({ kind, account }) => kind === "claim" || (KINDS.has(kind) && account === owner.account))
@@ -38,7 +41,7 @@ function Redeem({ owner, payout }: { owner: Owner; payout: ReturnType<typeof use
         <ActivityCard key={activity.id} activity={activity} />
       ))}
       <PendingNotice owner={owner} />
-      <Claims owner={owner} />
+      {ledger === undefined && <Claims owner={owner} />}
       <OpenRedemptions owner={owner} />
       <RedeemForm owner={owner} requested={payout.requested} onTaken={payout.taken} />
     </>

@@ -35,12 +35,14 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "wrong-contract": "No FastPay contract here",
   reverted: "The contract refused",
   "chain-unreachable": "Ethereum does not answer",
+  "needs-contract": "Not possible on a ledger",
   "not-found": "Not found",
   aborted: "Stopped",
 };
 
 /** A short title for an error. */
 export function titleOfError(error: unknown): string {
+  if (isFastPayError(error, "chain-unreachable") && error.details.primary === "ledger") return "The ledger does not answer";
   return (isFastPayError(error) && TITLES[error.code]) || "Something went wrong";
 }
 

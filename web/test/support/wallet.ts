@@ -77,8 +77,8 @@ export class TestWallet {
       }
       case "eth_signTypedData_v4": {
         const data = JSON.parse(params[1] as string);
-        // Like real wallets, refuse to sign for another chain than the selected one.
-        if (BigInt(data.domain.chainId) !== BigInt(this.chainId)) throw new Error("the chain is another one");
+        // Like real wallets, refuse to sign for another chain than the selected one. MetaMask does not compare an id of 0.
+        if (data.domain.chainId !== 0 && BigInt(data.domain.chainId) !== BigInt(this.chainId)) throw new Error("the chain is another one");
         return this.key.signTypedData(data);
       }
       case "eth_sendTransaction":

@@ -3,3 +3,4 @@
 
 mod groups;
 mod reads;
+mod vectors;

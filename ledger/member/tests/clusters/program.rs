@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fastpay_ledger_member::localnet::Localnet;
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_program::keystore::{Secret, write_secret};
 use serde_json::{Value, json};
 
@@ -36,6 +37,10 @@ async fn its_commands_work_and_fail_with_their_exit_codes() {
     let (code, status) = run(&["status", "--ledger", file]);
     assert_eq!((code, status["clusters"].as_array().unwrap().len()), (0, 3));
     assert!(status["clusters"][0]["members"][3]["height"].as_u64().unwrap() > 0);
+
+    let (code, described) = run(&["describe", "--ledger", file]);
+    assert_eq!((code, described), (0, json!(net.network().describe(CommitteeNumber(0)).unwrap())));
+    assert_eq!(run(&["describe", "--ledger", file, "--committee", "1"]).0, 2, "there is no such committee");
 
     let put = |more: &[&str]| run(&[&["put", "--ledger", file, "--key", key, "prices", "gold"], more].concat());
     let (code, written) = put(&["1", "--if-absent", "--via", "1"]);

@@ -9,7 +9,8 @@ use fastpay_ledger_client::api::channel;
 use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
 use fastpay_ledger_client::api::proto::{DecisionsRequest, ReadRequest, RelayRequest, SubmitRequest};
 use fastpay_ledger_statement::{
-    Action, ClusterId, Condition, Deployment, Instruction, Request, StateKey, VALUE_BYTES_MAX, Wire,
+    Action, ClusterId, CommitteeNumber, Condition, Deployment, Instruction, ReadProof, Request, StateKey,
+    StatementVerifier, Time, VALUE_BYTES_MAX, Wire,
 };
 use tonic::Code;
 
@@ -126,6 +127,42 @@ async fn values_are_put_read_and_deleted_over_http_and_bad_input_gets_its_error(
     let deleted = write("DELETE", 3, Condition::Always, None, &[]);
     assert_eq!(deleted.status, 204, "{}", deleted.body);
     assert_eq!(http(at, "GET", path, &[], "").error(), (404, "missing".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_page_reads_an_entry_with_its_proof() {
+    let (_folder, net) = one_cluster().await;
+    let client = net.client();
+    put(&client, None, "gold", "1", Condition::Always).await.unwrap();
+    let (members, _) = client.cluster(ClusterId(1)).unwrap();
+    let at = net.network().addresses(&members.keys()[1]).unwrap().http;
+    let any = Some("*".to_owned());
+    let stored = |name| StateKey::Stored(prices(), key(name));
+    for (asked, is_there) in [
+        (stored("gold"), true),
+        (StateKey::Epoch(CommitteeNumber(0)), true),
+        (stored("silver"), false),
+        (StateKey::Epoch(CommitteeNumber(1)), false),
+    ] {
+        let digits = hex::encode(borsh::to_vec(&asked).unwrap());
+        let answer = http(at, "GET", &format!("/v1/state/{digits}"), &[], "");
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, any.clone()));
+        assert_eq!(answer.header("cache-control"), Some("no-store".to_owned()));
+        let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+        let proof = ReadProof::decode(&hex::decode(&body["proof"].as_str().unwrap()[2..]).unwrap()).unwrap();
+        let (partition, mut verifier) = (client.partition(), StatementVerifier::default());
+        let read = proof.verify(&asked, Time(0), partition, members, &mut verifier, &mut rand::rng()).unwrap();
+        assert_eq!(read.value.is_some(), is_there, "{asked:?}");
+    }
+    for bad in ["gold", "ff", "0x0d00000000", &"00".repeat(600)] {
+        let refused = http(at, "GET", &format!("/v1/state/{bad}"), &[], "");
+        assert_eq!(
+            (refused.error(), refused.header("access-control-allow-origin")),
+            ((400, "key".into()), any.clone())
+        );
+    }
+    let written = http(at, "PUT", "/v1/kv/prices/gold", &[], "2");
+    assert_eq!(written.header("access-control-allow-origin"), None, "a page reads, and writes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ const YOUNG_MS = 1_000;
 /** For each known asset, the amounts that the contract holds and that accounts hold. */
 export function Assets(): JSX.Element {
   const { client, config } = useNetwork();
+  const holder = config.ledger === undefined ? "the contract" : "the ledger";
   const queries = useQueryClient();
   const { assets } = useKnownAssets();
   const namings = useNamings(assets);
@@ -39,15 +40,15 @@ export function Assets(): JSX.Element {
         Assets
       </Title>
       <Text size="sm" c="dimmed">
-        Covered: the contract holds what it owes, and keeps at least the sum of all accounts that f + 1 authorities report.
+        Covered: {holder} holds what it owes, and keeps at least the sum of all accounts that f + 1 authorities report.
       </Text>
       {/* On a phone, the table scrolls sideways; the tab stop allows that by keyboard, too. */}
-      <div role="group" aria-label="What the contract holds and accounts hold" tabIndex={0} style={{ overflowX: "auto" }}>
+      <div role="group" aria-label={`What ${holder} holds and accounts hold`} tabIndex={0} style={{ overflowX: "auto" }}>
         <Table fz="sm" horizontalSpacing={4} miw={560}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Asset</Table.Th>
-              <Table.Th ta="right">Held by the contract</Table.Th>
+              <Table.Th ta="right">Held by {holder}</Table.Th>
               <Table.Th ta="right">Kept for accounts</Table.Th>
               <Table.Th ta="right">Accounts hold</Table.Th>
               <Table.Th ta="right">Unclaimed</Table.Th>

@@ -44,11 +44,12 @@ export default function DepositPage(): JSX.Element {
 }
 
 function Deposit({ deposit }: { deposit: DepositEntry }): JSX.Element {
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
   const { info } = useNaming(deposit.asset);
   const hash = useQuery({
     queryKey: ["chain", "deposit-transaction", deposit.index.toString()],
     queryFn: async () => (await client.depositTransaction(deposit.index)) ?? null,
+    enabled: config.ledger === undefined,
     staleTime: Infinity,
   }).data;
   return (
@@ -57,7 +58,7 @@ function Deposit({ deposit }: { deposit: DepositEntry }): JSX.Element {
         facts={[
           ["Amount", info === undefined ? deposit.amount.toString() : money(deposit.amount, info)],
           ["Credited to", <AccountLink key="account" account={deposit.recipient} short={false} />],
-          ["Asset", deposit.asset === ETHER ? "ETH" : getAddress(deposit.asset)],
+          ["Asset", deposit.asset === ETHER ? info?.symbol : getAddress(deposit.asset)],
           ["Transaction on Ethereum", hash && <TransactionLink key="hash" hash={hash} />],
           ["Reported by", `${deposit.authorities} authorities`],
         ]}

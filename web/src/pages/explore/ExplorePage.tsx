@@ -4,6 +4,7 @@ import type { JSX } from "react";
 import { Facts } from "../../ui/Facts";
 import { useContractStatus } from "../../data/queries";
 import { useAuthorityLabel } from "../../network/authorities";
+import { eventsLabel } from "../../network/config";
 import { useNetwork } from "../../network/NetworkProvider";
 import { Copyable } from "../../ui/AccountText";
 import { Page } from "../../ui/Page";
@@ -14,20 +15,22 @@ import { SearchBox } from "./SearchBox";
 
 export default function ExplorePage(): JSX.Element {
   const { config } = useNetwork();
+  const { ledger } = config;
   const status = useContractStatus().data;
   return (
     <Page
       title="Explore"
-      lead="Open to everyone, without a wallet. This page checks each vote against the committee that the contract names."
+      lead={`Open to everyone, without a wallet. This page checks each vote against the committee that ${ledger === undefined ? "the contract" : "the ledger"} names.`}
       width={720}
     >
       <SearchBox />
       <Card withBorder component="section" aria-label="This deployment">
         <Facts
           facts={[
-            ["Chain", `${config.chainName} (${config.chainId})`],
-            ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
-            ["Events of the contract so far", status?.lastTransactionIndex.toString()],
+            ["Chain", ledger === undefined && `${config.chainName} (${config.chainId})`],
+            ["Ledger", ledger && `committee ${ledger.committee}`],
+            [ledger === undefined ? "Contract" : "Domain", <Copyable key="contract" text={config.contract} name={ledger === undefined ? "the contract's address" : "the domain's address"} />],
+            [eventsLabel(config), status?.lastTransactionIndex.toString()],
             ["Epoch", status?.epoch.toString()],
           ]}
         />

@@ -4,6 +4,7 @@ import type { JSX } from "react";
 import { Link } from "react-router";
 
 import { useLatestTransfers } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
 import { AccountLink } from "../../ui/AccountText";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { useMoney } from "../../ui/Money";
@@ -47,11 +48,12 @@ function Line({ certificate: { digest, order } }: { certificate: VerifiedCertifi
 }
 
 function To({ transfer }: { transfer: Transfer }): JSX.Element {
+  const { primaryName } = useNetwork().config;
   switch (transfer.type) {
     case "payment":
       return <AccountLink account={transfer.recipient} />;
     case "redemption":
-      return <>{shortAddress(transfer.recipient)} on Ethereum</>;
+      return <>{shortAddress(transfer.recipient)} on {primaryName}</>;
     case "payout":
       return <>{recipientsText(transfer)}</>;
   }

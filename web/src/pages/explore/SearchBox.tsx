@@ -3,6 +3,7 @@ import { formatAccount, isFastPayError, parseAccount } from "@fastpay/sdk";
 import { useState, type FormEvent, type JSX } from "react";
 import { useNavigate } from "react-router";
 
+import { useNetwork } from "../../network/NetworkProvider";
 import { sentence } from "../../ui/words";
 import { IconSearch } from "../../ui/icons";
 
@@ -21,6 +22,7 @@ export function placeOf(text: string): string {
 /** One field for every kind of search. */
 export function SearchBox(): JSX.Element {
   const navigate = useNavigate();
+  const { ledger } = useNetwork().config;
   const [text, setText] = useState("");
   const [fault, setFault] = useState<string>();
   const search = (event: FormEvent): void => {
@@ -37,7 +39,7 @@ export function SearchBox(): JSX.Element {
       <Group align="flex-end" gap="xs">
         <TextInput
           label="Look up"
-          description="Account, transfer digest, order number of an account (0x…#7), deposit number, or Ethereum transaction hash"
+          description={`Account, transfer digest, order number of an account (0x…#7), ${ledger === undefined ? "deposit number, or Ethereum transaction hash" : "or deposit number"}`}
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           error={fault}

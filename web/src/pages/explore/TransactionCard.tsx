@@ -14,11 +14,11 @@ const WAITING_INTERVAL_MS = 3_000;
 
 /** The contract's events in a transaction; null while it is in no block. */
 export function useContractTransaction(hash: Hex | undefined): UseQueryResult<ContractTransaction | null> {
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
   return useQuery({
     queryKey: ["chain", "transaction", hash],
     queryFn: async () => (await client.contractTransaction(hash as Hex)) ?? null,
-    enabled: hash !== undefined,
+    enabled: hash !== undefined && config.ledger === undefined,
     refetchInterval: ({ state }) => (state.data === null ? WAITING_INTERVAL_MS : false),
   });
 }

@@ -46,7 +46,7 @@ export function TransferCard({ proven, output }: Props): JSX.Element {
           facts={[
             ["From", <AccountLink key="from" account={transfer.sender} short={false} />],
             ["To", transfer.type === "payment" && <AccountLink key="to" account={transfer.recipient} short={false} />],
-            ["To", transfer.type === "redemption" && `${getAddress(transfer.recipient)} on Ethereum`],
+            ["To", transfer.type === "redemption" && `${getAddress(transfer.recipient)} on ${config.primaryName}`],
             ["Outputs", transfer.type === "payout" && transfer.outputs.length.toString()],
             ["Fee", transfer.type === "redemption" && text(transfer.fee)],
             ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${info.isUnknown ? "unknown " : ""}${transfer.asset})`],
@@ -55,9 +55,9 @@ export function TransferCard({ proven, output }: Props): JSX.Element {
             ["Signed with", certificate && (certificate.order.authorization.type === "ethereum" ? "an Ethereum key" : "an Ed25519 key")],
             ["Epoch", certificate?.epoch.toString()],
             ["Ordered in this browser", ordered !== undefined && timeText(ordered)],
-            ["Deployment", `contract ${config.contract} on ${config.chainName} (chain ${config.chainId})`],
+            ["Deployment", config.ledger === undefined ? `contract ${config.contract} on ${config.chainName} (chain ${config.chainId})` : `committee ${config.ledger.committee} on the ledger with domain ${config.contract}`],
             ["Digest", <Copyable key="digest" text={digest} name="the digest" />],
-            ["On Ethereum", transfer.type === "redemption" && <Payout redemption={transfer} />],
+            [`On ${config.primaryName}`, transfer.type === "redemption" && <Payout redemption={transfer} />],
           ]}
         />
         <Group className="not-printed">
@@ -75,6 +75,7 @@ const TITLES = { payment: "Payment", payout: "Payout", redemption: "Redemption" 
 
 function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
   const status = useRedemptionStatus(redemption);
+  const { ledger } = useNetwork().config;
   if (status === undefined) return <>…</>;
   switch (status.state) {
     case "open":
@@ -95,6 +96,7 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
     case "voided":
       return <>not paid: the contract voided its number</>;
     case "spent":
+      if (ledger !== undefined) return <>paid into the recipient&apos;s reserve</>;
       return <>its number is spent; the Ethereum node does not report on which order, because that was more than two weeks ago or the node serves no logs</>;
   }
 }

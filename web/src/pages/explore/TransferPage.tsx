@@ -69,6 +69,7 @@ function readName(digest?: string, account?: string, sequence?: string): { of?: 
 function Evidence({ evidence, output }: { evidence: CertificateEvidence; output: number | undefined }): JSX.Element {
   const { certificate, archived, answers } = evidence;
   const proven = certificate === undefined ? archived && provenByArchive(archived) : provenBy(certificate);
+  const { config } = useNetwork();
   const isLater = answers.some(({ answer }) => answer !== undefined && answer.report === undefined);
   return (
     <>
@@ -81,7 +82,7 @@ function Evidence({ evidence, output }: { evidence: CertificateEvidence; output:
       ) : (
         <Alert color="orange" role="alert" title="No valid certificate">
           {isLater
-            ? "The certificate belongs to an epoch that the Ethereum node has not finalized yet. Try again later."
+            ? `The certificate belongs to an epoch that ${config.ledger === undefined ? "the Ethereum node has not finalized" : "the ledger has not shown"} yet. Try again later.`
             : "No authority has one. The transfer does not exist, is not certified yet, or is pruned: then open it from the account's history."}
         </Alert>
       )}

@@ -41,8 +41,11 @@ export async function solvencyOf(client: FastPayClient, asset: Address, ask: () 
 async function measure(client: FastPayClient, asset: Address, statuses: readonly AuthorityStatus[]): Promise<Solvency> {
   const { faultsTolerated } = await client.committee();
   const accounts = sumOfAccounts(asset, statuses, faultsTolerated);
-  const { contract } = client.domain;
-  const [held, { totalBalance, totalClaims }] = await Promise.all([client.balanceOnChain(contract, asset), client.assetStatus(asset)]);
+  const { primary, domain: { contract } } = client;
+  // A ledger holds for the accounts exactly what its state says.
+  const asked = primary === "ledger" ? undefined : client.balanceOnChain(contract, asset);
+  const [onChain, { totalBalance, totalClaims }] = await Promise.all([asked, client.assetStatus(asset)]);
+  const held = onChain ?? totalBalance;
   const isHeld = held >= totalBalance + totalClaims;
   const isCovered = !isHeld ? false : accounts === undefined ? undefined : totalBalance >= accounts;
   return { held, totalBalance, totalClaims, accounts, isCovered };

@@ -5,6 +5,7 @@ import { useState, type JSX } from "react";
 import { useHistory } from "../../data/history";
 import { useNamings } from "../../data/queries";
 import { useSeen } from "../../data/seen";
+import { useNetwork } from "../../network/NetworkProvider";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { IconDownload } from "../../ui/icons";
 import { saveFile } from "../../ui/save";
@@ -36,6 +37,7 @@ const KINDS = [
  */
 export function HistoryList({ account, limit, heading, hasMore = false }: Props): JSX.Element {
   const history = useHistory(account, limit);
+  const { config } = useNetwork();
   const { isLoading, error, incomplete, hasOlder, isLoadingOlder, loadOlder } = history;
   const seen = useSeen(account, undatedKeys(history));
   const [filter, setFilter] = useState(EVERYTHING);
@@ -63,7 +65,7 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
         <Alert color="gray" title="Older entries are missing">
           {incomplete.some((list) => list !== "deposits")
             ? "Authorities have pruned them, and none returned them from its archive. Try again later."
-            : "Authorities have pruned older deposits. They are in the log of the contract on Ethereum."}
+            : `Authorities have pruned older deposits. They are in the log of ${config.ledger === undefined ? "the contract on Ethereum" : "the ledger"}.`}
         </Alert>
       )}
       {all.length === 0 && error === undefined && incomplete.length === 0 && <Text c="dimmed">Nothing yet.</Text>}

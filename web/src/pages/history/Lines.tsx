@@ -18,6 +18,7 @@ import type { JSX, ReactNode } from "react";
 import { Link } from "react-router";
 
 import { useRedemptionStatus } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
 import { AccountLink } from "../../ui/AccountText";
 import { useMoney } from "../../ui/Money";
 import { count, duration, recipientsText, shortAddress, timeText } from "../../ui/words";
@@ -190,13 +191,14 @@ function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | 
 }
 
 function DepositLine({ entry, time }: EntryProps<DepositEntry>): JSX.Element {
+  const { primaryName } = useNetwork().config;
   const amount = useMoney(entry.amount, entry.asset);
   return (
     <Line
       icon={<IconArrowDownToArc size={18} />}
       color="teal"
       amount={`+${amount}`}
-      text="From Ethereum"
+      text={`From ${primaryName}`}
       to={`/explore/deposit/${entry.index}`}
       detail={`deposit ${entry.index}, credited by ${entry.authorities} authorities`}
       time={time}

@@ -17,6 +17,7 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
   const { account, ethereum } = owner;
   const { config } = useNetwork();
   const { list, error, chainError, view } = useHoldings(account, ethereum?.address);
+  const hasChain = ethereum !== undefined && config.ledger === undefined;
   const isNegative = view?.balances.some(({ balance }) => balance < 0n);
   return (
     <Card withBorder component="section" aria-label="Balances">
@@ -34,12 +35,12 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
             <Table.Tr>
               <Table.Th>Asset</Table.Th>
               <Table.Th ta="right">In FastPay</Table.Th>
-              {ethereum !== undefined && <Table.Th ta="right">On {config.chainName}</Table.Th>}
+              {hasChain && <Table.Th ta="right">On {config.chainName}</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
             {list.map((holding) => (
-              <Row key={holding.asset} holding={holding} hasChain={ethereum !== undefined} />
+              <Row key={holding.asset} holding={holding} hasChain={hasChain} />
             ))}
           </Table.Tbody>
         </Table>

@@ -21,6 +21,7 @@ export function FirstSteps({ owner }: { owner: Owner }): JSX.Element | null {
   const { view, list } = useHoldings(account, ethereum?.address);
   const isNew = view?.states.every(({ answer }) => answer === undefined || answer.received + answer.deposits + answer.nextSequence === 0n);
   if (isNew !== true) return null;
+  if (config.ledger !== undefined) return <OnLedger />;
   const isPoor = ethereum !== undefined && list.every(({ onChain }) => onChain === 0n);
   return (
     <Card withBorder component="section" aria-label="First steps">
@@ -44,6 +45,25 @@ export function FirstSteps({ owner }: { owner: Owner }): JSX.Element | null {
         </List.Item>
       </List>
       {isPoor && config.chainId === LOCALNET && <Faucet address={ethereum.address} />}
+    </Card>
+  );
+}
+
+function OnLedger(): JSX.Element {
+  return (
+    <Card withBorder component="section" aria-label="First steps">
+      <Title order={2} size="h4" mb="xs">
+        First steps
+      </Title>
+      <List type="ordered" size="sm" spacing="xs">
+        <List.Item>
+          Show <Link to="/receive">your account</Link> to somebody who pays you, or to a bank that{" "}
+          <Link to="/deposit">deposits</Link> into it from its reserve.
+        </List.Item>
+        <List.Item>
+          <Link to="/pay">Pay</Link> anyone, and <Link to="/redeem">redeem</Link> to a reserve on the ledger when you like.
+        </List.Item>
+      </List>
     </Card>
   );
 }

@@ -19,6 +19,16 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
   const cost = useUnlockCost();
   const isRunning = useActivities(account).some(({ kind, state }) => kind === "unlock" && state === "running");
   if (isRunning) return null;
+  if (config.ledger !== undefined) {
+    return (
+      <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="This account is stuck">
+        <Text size="sm">
+          Two conflicting orders were signed with number {sequence.toString()}, perhaps on two devices, so neither can get
+          enough votes any more. You can still receive. A ledger unlocks no numbers: ask the committee&apos;s operators.
+        </Text>
+      </Alert>
+    );
+  }
   const isAsked = status !== undefined && status.state !== "none";
   const title = "Unlock this account";
   const relay = (): void => {

@@ -18,7 +18,7 @@ const FOLLOWED_MAX = 20;
 /** The number of newest redemptions shown. Older ones are shown while they are unpaid. */
 const SHOWN_MAX = 3;
 
-/** The account's redemptions with their state on Ethereum, and actions. */
+/** The account's redemptions with their state on the Primary, and actions. */
 export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null {
   const redemptions = useRedemptions(owner.account);
   const statuses = useRedemptionStatuses(redemptions);
@@ -66,6 +66,7 @@ interface OpenRedemptionProps {
 
 function OpenRedemption({ redemption, status, owner }: OpenRedemptionProps): JSX.Element {
   const { sequence } = redemption;
+  const { ledger } = useNetwork().config;
   const now = useContractStatus().data?.timestamp ?? 0n;
   const isDue = status?.state === "queued" && status.executableAt <= now;
   return (
@@ -82,13 +83,13 @@ function OpenRedemption({ redemption, status, owner }: OpenRedemptionProps): JSX
         )}
       </Stack>
       {status?.state === "paid" && <Badge color="teal">Paid on Ethereum</Badge>}
-      {status?.state === "spent" && <Badge color="gray">Number spent</Badge>}
+      {status?.state === "spent" && (ledger === undefined ? <Badge color="gray">Number spent</Badge> : <Badge color="teal">Paid on the ledger</Badge>)}
       {status?.state === "voided" && <Badge color="red">Not paid: number void</Badge>}
       {status?.state === "displaced" && <Badge color="red">Not paid: number spent on another order</Badge>}
       {status?.state === "released" && <Badge color="red">Not paid: released from the queue</Badge>}
       {status?.state === "queued" && !isDue && <Badge color="orange">Queued</Badge>}
       {status?.state === "open" && <Badge color="indigo">Waiting for a relayer</Badge>}
-      {(status?.state === "open" || isDue) && <PayOut redemption={redemption} owner={owner} isQueued={isDue} />}
+      {ledger === undefined && (status?.state === "open" || isDue) && <PayOut redemption={redemption} owner={owner} isQueued={isDue} />}
     </Group>
   );
 }

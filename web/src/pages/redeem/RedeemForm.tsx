@@ -29,7 +29,7 @@ interface FormProps {
 /** The form for a redemption, with its cost and duration. */
 export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Element {
   const { account, signer, canSign, ethereum } = owner;
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
   const { start } = useActivityActions();
   const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
@@ -146,14 +146,14 @@ export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Elemen
         />
         <TextInput
           label="To (an Ethereum address)"
-          description={recipient.ens === undefined ? "Or an ENS name" : `${recipient.ens} is ${getAddress(recipient.address ?? ETHER)}`}
+          description={config.ledger !== undefined ? "The ledger pays into the reserve of this address" : recipient.ens === undefined ? "Or an ENS name" : `${recipient.ens} is ${getAddress(recipient.address ?? ETHER)}`}
           value={to}
           onChange={(event) => change({ to: event.currentTarget.value.trim() })}
           error={recipient.fault}
           autoComplete="off"
           spellCheck={false}
         />
-        <WayChoice way={way} onChange={setWay} canSend={ethereum !== undefined} />
+        {config.ledger === undefined && <WayChoice way={way} onChange={setWay} canSend={ethereum !== undefined} />}
         {way === "relayer" && (
           <FeeInput asset={asset} info={info} text={feeText} fault={fee.fault} fees={fees} onChange={(text) => change({ fee: text, memo: typed.memo })} />
         )}
@@ -205,8 +205,9 @@ interface FeeProps {
 }
 
 function FeeInput({ asset, info, text, fault, fees, onChange }: FeeProps): JSX.Element {
-  const { client } = useNetwork();
-  const cost = useQuery({ queryKey: ["chain", "cost"], queryFn: () => client.redemptionCost(), refetchInterval: 12_000 });
+  const { client, config } = useNetwork();
+  const enabled = config.ledger === undefined;
+  const cost = useQuery({ queryKey: ["chain", "cost"], queryFn: () => client.redemptionCost(), enabled, refetchInterval: 12_000 });
   const wei = cost.data?.wei;
   const gas = wei === undefined ? "" : ` The gas costs about ${formatAmount(roundUp(wei), 18)} ETH now.`;
   const suggested = suggestionOf(fees, asset, wei);
@@ -255,11 +256,12 @@ interface ExpectationProps {
 }
 
 function Expectation({ asset, info, units, fee, way, fees }: ExpectationProps): JSX.Element | null {
+  const { ledger } = useNetwork().config;
   const contract = useContractStatus().data;
   const available = useAssetStatus(asset).data?.outflowAvailable;
   if (units === undefined || fee === undefined || info === undefined || contract === undefined) return null;
   const arrives = <Text size="sm">{money(units - fee, info)} will arrive.</Text>;
-  if (available !== undefined && units > available) {
+  if (ledger === undefined && available !== undefined && units > available) {
     return (
       <Alert color="orange" title={`This will wait ${duration(contract.outflowDelay * 1_000)} on Ethereum`}>
         <Text size="sm">
@@ -288,7 +290,12 @@ function Expectation({ asset, info, units, fee, way, fees }: ExpectationProps): 
   }
   return (
     <Alert color="orange" title="No known relayer takes this fee">
-      <Text size="sm">It may wait for a long time. You can submit it yourself at any time and pay the gas.</Text>
+      <Text size="sm">
+        It may wait for a long time.{" "}
+        {ledger === undefined
+          ? "You can submit it yourself at any time and pay the gas."
+          : "You can hand it to the ledger yourself at any time, with the command line: fastpay redeem --self."}
+      </Text>
       {arrives}
     </Alert>
   );

@@ -11,7 +11,7 @@ import { orderFields } from "../../ui/signed";
 import { signedFacts } from "../../ui/SignedFacts";
 import { money } from "../../ui/words";
 
-/** The party that submits a redemption to Ethereum. */
+/** The party that submits a redemption to the Primary. */
 export type Carrier = "relayer" | "alone";
 
 /** The reviewed redemption. It does not change with the form. */
@@ -59,6 +59,7 @@ export function RedeemReview({ owner, redemption, info, balance, sequence, canRe
       facts={[
         ...signedFacts(to === undefined ? [] : [to]),
         ["On", config.chainName],
+        ["Paid into", config.ledger !== undefined && "the reserve of this address, which its key opens"],
         ["Address of", isOwn && "the connected wallet"],
         ["ENS name", ens],
         ...signedFacts(fields),

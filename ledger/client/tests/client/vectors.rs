@@ -1,0 +1,193 @@
+//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in four of its states,
+//! and reads that are not to be believed. It is built here from fixed keys, by the real rules, and must equal the file in
+//! the tree; the SDK judges the same reads.
+//!
+//! After a change that is meant: `UPDATE_VECTORS=1 cargo test --workspace --test client -- vectors`.
+
+use alloy_primitives::{B256, Bytes, keccak256};
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, AuthorityKeys, Committee, Digest, Epoch, PrimaryAddress, Redemption,
+    SequenceNumber,
+};
+use fastpay_ledger_client::scripted::{CLUSTER, COMMITTEE, History, ScriptedLedger};
+use fastpay_ledger_client::{DescribedMember, Description};
+use fastpay_ledger_statement::{
+    ClusterId, Deployment, Evidence, Header, Height, Layout, MemberIndex, MemberKeys, QuorumCertificate, ReadProof,
+    StateKey, StatementVerifier, Time, VoteKind, VoteStatement, Wire,
+};
+use serde_json::{Value, json};
+
+/// The keys of four authorities, as the SDK's tests make them.
+fn authorities(epoch: u64) -> Vec<AuthorityKeys> {
+    let secret = |kind: &str, number: u8| keccak256(format!("{kind} epoch {epoch} {number}")).0;
+    let keys = |number| AuthorityKeys::from_secrets(secret("voting", number), secret("redemption", number)).unwrap();
+    let mut all: Vec<_> = (0..4).map(keys).collect();
+    all.sort_by_key(|keys| keys.public().name);
+    all
+}
+
+fn committee(epoch: u64) -> Committee {
+    Committee::new(Epoch(epoch), authorities(epoch).iter().map(AuthorityKeys::public).collect()).unwrap()
+}
+
+/// Alice of the SDK's tests.
+fn alice() -> AccountId {
+    AccountKey::ed25519(keccak256("alice").0).account()
+}
+
+fn keys() -> [StateKey; 5] {
+    [
+        StateKey::Epoch(COMMITTEE),
+        StateKey::EventIndex(COMMITTEE),
+        StateKey::Committee(COMMITTEE, Epoch(1)),
+        StateKey::Omnibus(COMMITTEE, Asset::ETHER),
+        StateKey::Spent(COMMITTEE, alice(), 0),
+    ]
+}
+
+fn bytes(encoded: Vec<u8>) -> Bytes {
+    encoded.into()
+}
+
+fn key_bytes(key: &StateKey) -> Bytes {
+    bytes(borsh::to_vec(key).unwrap())
+}
+
+fn judge(layout: &Layout, key: &StateKey, encoding: &[u8]) -> Result<Option<Bytes>, String> {
+    let proof = ReadProof::decode(encoding).map_err(|error| error.to_string())?;
+    let (partition, members) = (layout.partition(), layout.members(CLUSTER).unwrap());
+    let verifier = &mut StatementVerifier::default();
+    let found = proof.verify(key, Time(0), partition, members, verifier, &mut rand::rng());
+    found.map(|reading| reading.value.map(Bytes::from)).map_err(|error| error.to_string())
+}
+
+fn state(name: &str, layout: &Layout, history: &History) -> Value {
+    let read = |key: &StateKey| {
+        let proof = history.prove(key);
+        let encoding = proof.encode();
+        let value = judge(layout, key, &encoding).unwrap();
+        assert_eq!(value, history.read(key).map(Bytes::from));
+        json!({ "key": key_bytes(key), "encoding": bytes(encoding), "value": value })
+    };
+    let Header { height, time, .. } = history.prove(&StateKey::Epoch(COMMITTEE)).header;
+    json!({ "name": name, "height": height, "time": time, "reads": keys().iter().map(read).collect::<Vec<_>>() })
+}
+
+/// Prevotes of a quorum for a header.
+fn prevotes(header: &Header) -> QuorumCertificate {
+    let mut keys: Vec<_> = (1..=4_u8).map(|seed| MemberKeys::from_seed([seed; 32])).collect();
+    keys.sort_by_key(MemberKeys::public);
+    let (kind, value) = (VoteKind::Prevote, Some(header.id()));
+    let (deployment, cluster, height) = (header.deployment, header.cluster, header.height);
+    let digest = VoteStatement { deployment, cluster, height, round: 0, kind, value }.digest();
+    let votes = (0..3).map(|member| (MemberIndex(member), keys[usize::from(member)].sign(digest))).collect();
+    QuorumCertificate { round: 0, votes }
+}
+
+fn altered(layout: &Layout, history: &History, key: &StateKey, about: &str) -> Vec<Value> {
+    let honest = history.prove(key);
+    let alter = |alter: &dyn Fn(&mut ReadProof)| {
+        let mut proof = honest.clone();
+        alter(&mut proof);
+        proof.encode()
+    };
+    let Evidence::Present(value) = &honest.proof.evidence else { panic!("{key:?} is there") };
+    let other_value = || {
+        let mut value = value.clone();
+        *value.last_mut().unwrap() ^= 1;
+        Evidence::Present(value)
+    };
+    let elsewhere = Deployment(Digest::repeat_byte(0xee));
+    let other = Evidence::Other { key: key.digest(), value: Digest::ZERO };
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("another value", alter(&|p| p.proof.evidence = other_value())),
+        ("said to be absent", alter(&|p| p.proof.evidence = Evidence::Nothing)),
+        ("said to be another entry", alter(&|p| p.proof.evidence = other.clone())),
+        ("another sibling", alter(&|p| p.proof.siblings[0].0[0] ^= 1)),
+        ("a sibling left out", alter(&|p| p.proof.siblings.truncate(p.proof.siblings.len() - 1))),
+        ("a sibling more", alter(&|p| p.proof.siblings.push(Digest::ZERO))),
+        ("siblings in another order", alter(&|p| p.proof.siblings.reverse())),
+        ("more siblings than a hash has bits", alter(&|p| p.proof.siblings = vec![Digest::ZERO; 257])),
+        ("another root", alter(&|p| p.header.state.0[0] ^= 1)),
+        ("another height", alter(&|p| p.header.height = Height(p.header.height.0 + 1))),
+        ("another time", alter(&|p| p.header.time = Time(p.header.time.0 + 1))),
+        ("another round", alter(&|p| p.certificate.round += 1)),
+        ("another signature of the maker", alter(&|p| p.header.signature.0[0] ^= 1)),
+        ("a signature of another vote", alter(&|p| p.certificate.votes[2].1 = p.certificate.votes[1].1)),
+        ("too few votes", alter(&|p| p.certificate.votes.truncate(2))),
+        ("a vote more", alter(&|p| p.certificate.votes.push((MemberIndex(3), p.certificate.votes[0].1)))),
+        ("a repeated voter", alter(&|p| p.certificate.votes[2] = p.certificate.votes[1])),
+        ("votes in another order", alter(&|p| p.certificate.votes.reverse())),
+        ("an unknown voter", alter(&|p| p.certificate.votes[2].0 = MemberIndex(4))),
+        ("prevotes", alter(&|p| p.certificate = prevotes(&p.header))),
+        ("another deployment", alter(&|p| p.header.deployment = elsewhere)),
+        ("another cluster", alter(&|p| p.header.cluster = ClusterId(2))),
+        ("the read of another key", history.prove(&StateKey::Epoch(COMMITTEE)).encode()),
+        ("another version", [&[2], &honest.encode()[1..]].concat()),
+        ("a byte more", [&*honest.encode(), &[0]].concat()),
+        ("a byte less", honest.encode().split_last().unwrap().1.to_vec()),
+        ("nothing", Vec::new()),
+    ];
+    let case = |(name, encoding): (&str, Vec<u8>)| {
+        let error = judge(layout, key, &encoding).expect_err(name);
+        json!({ "name": format!("{about}: {name}"), "key": key_bytes(key), "encoding": bytes(encoding), "error": error })
+    };
+    cases.into_iter().map(case).collect()
+}
+
+async fn build() -> Value {
+    let bank = AccountKey::ed25519([1; 32]);
+    let ledger = ScriptedLedger::start(&committee(0), &bank, Time(1_800_000_000_000)).await;
+    let layout = ledger.network().layout(CLUSTER).unwrap();
+    let mut history = ledger.history().clone();
+    let mut states = vec![state("open", &layout, &history)];
+    history.fund(&bank, &[(alice(), 100)]);
+    states.push(state("funded", &layout, &history));
+    let mut refused = altered(&layout, &history, &keys()[3], "the omnibus");
+    let redemption = Redemption {
+        sender: alice(),
+        recipient: PrimaryAddress::with_last_byte(0xaa),
+        asset: Asset::ETHER,
+        amount: Amount(30),
+        fee: Amount::ZERO,
+        sequence: SequenceNumber(0),
+        memo: B256::ZERO,
+    };
+    history.redeem(&bank, &authorities(0), Epoch(0), &redemption).unwrap();
+    states.push(state("redeemed", &layout, &history));
+    let (before, next) = (authorities(0), authorities(1));
+    history.rotate(&bank, &before, (&committee(1), &next), Epoch(1)).unwrap();
+    states.push(state("rotated", &layout, &history));
+    refused.extend(altered(&layout, &history, &keys()[2], "the committee"));
+
+    let mut description = ledger.network().describe(COMMITTEE).unwrap();
+    // The ports of this run are no part of the vectors.
+    for (at, DescribedMember { http, .. }) in description.members.iter_mut().enumerate() {
+        *http = format!("http://member-{at}.example");
+    }
+    let Description { contract, .. } = description;
+    assert_eq!(contract, history.domain().contract());
+    let deployment: B256 = layout.deployment().0;
+    json!({ "description": description, "deployment": deployment, "states": states, "refused": refused })
+}
+
+#[tokio::test]
+async fn the_reads_for_browsers_are_what_the_code_proves_and_refuses() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/ledger-reads.json");
+    let text = serde_json::to_string_pretty(&build().await).unwrap() + "\n";
+    if std::env::var_os("UPDATE_VECTORS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap();
+    assert!(
+        found == text,
+        "vectors/ledger-reads.json is not what the code builds; if that is meant, set UPDATE_VECTORS=1"
+    );
+}
+
+#[tokio::test]
+async fn a_committee_that_is_not_in_the_genesis_is_not_described() {
+    let bank = AccountKey::ed25519([1; 32]);
+    let ledger = ScriptedLedger::start(&committee(0), &bank, Time(0)).await;
+    assert_eq!(ledger.network().describe(fastpay_ledger_statement::CommitteeNumber(1)), None);
+}

@@ -1,0 +1,209 @@
+/**
+ * A ledger as the Primary, in place of a contract on Ethereum. Imported as `@fastpay/sdk/ledger`, so that nobody else
+ * loads it.
+ *
+ * ```ts
+ * const ledger = openLedger(description);
+ * const fastpay = await FastPay.create({ ledger, authorities });
+ * ```
+ */
+
+import type { AccountId } from "./accounts.js";
+import { toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import type { LedgerPrimary } from "./client.js";
+import type { Committee } from "./committee.js";
+import { hex, list, object, smallNumber, text } from "./decode.js";
+import { FastPayError } from "./errors.js";
+import { HTTP_BASE } from "./http.js";
+import { BorshReader } from "./ledger/borsh.js";
+import { readCommittee, readGenesis, type LedgerFacts } from "./ledger/genesis.js";
+import { ClusterMembers } from "./ledger/members.js";
+import type { Reading } from "./ledger/read-proof.js";
+import { stateKeys } from "./ledger/state-key.js";
+import type { ContractOperation, Primary } from "./primary.js";
+import { ETHER } from "./transfer.js";
+import type { AssetInfo, AssetStatus, ContractStatus, RedemptionStatus, UnlockStatus } from "./views.js";
+
+/**
+ * A FastPay committee on a ledger, as `fastpay-ledger describe` prints it. Whoever gives it to you is trusted as whoever
+ * gives you a contract's address: compare `contract` with another source. It covers everything but the addresses, and
+ * nothing is taken on the word of a member at an address.
+ */
+export interface LedgerDescription {
+  /** The encoded genesis, whose hash every signature of the ledger covers. */
+  readonly genesis: Hex;
+  /** The committee's number in the genesis. */
+  readonly committee: number;
+  /** The contract of the committee's EIP-712 domain, which follows from both. */
+  readonly contract: Address;
+  /** Members of the settlement cluster: f + 1 of them at least, better all. */
+  readonly members: readonly {
+    /** The member's Ed25519 key. */
+    readonly key: Hex;
+    /** The base of its HTTP API. */
+    readonly http: string;
+  }[];
+}
+
+/** How each operation of a contract is done on a ledger. */
+const INSTEAD: Record<ContractOperation, string> = {
+  deposit: "deposit from a reserve on the ledger: `fastpay deposit` signs with the reserve's key",
+  payout: "wait for a relayer, or hand the certificate to the ledger with `fastpay redeem --self`",
+  queue: "nothing is queued on a ledger",
+  claim: "what is paid is in the recipient's reserve: `fastpay-ledger reserve show` prints it",
+  unlock: "a ledger unlocks no numbers; ask the committee's operators",
+  transaction: "a ledger has no Ethereum transactions",
+  balance: "`fastpay-ledger reserve show` prints what is in a reserve",
+  gas: "instructions to a ledger cost no gas",
+};
+
+/** As of the command line: what a ledger calls its assets is not agreed on. */
+const NATIVE_DECIMALS = 18;
+/** A height takes about a second, and a credit to another cluster one more. */
+const INCLUSION_MS = 2_000;
+/** All of an asset can be redeemed at once. */
+const ALL_BASIS_POINTS = 10_000;
+
+const description = object<LedgerDescription>({
+  genesis: text as (value: unknown, at: string) => Hex,
+  committee: smallNumber(0xffff_ffff),
+  contract: hex(20),
+  members: list(object({ key: hex(32), http: text }), 255),
+});
+
+/** The Primary of a FastPay committee on a ledger. Asks nobody. Throws `invalid-argument` if the description is unfit. */
+export function openLedger(given: LedgerDescription): LedgerPrimary {
+  const read = readDescription(given);
+  const facts = readGenesis(toBytes(read.genesis), read.committee);
+  const { settlement, domain } = facts;
+  if (domain.contract !== read.contract) {
+    throw unfit(`its genesis and committee give ${domain.contract}, and not ${read.contract}`);
+  }
+  const urls = new Map(read.members.map(({ key, http }) => [key, http.replace(/\/+$/, "")]));
+  const stranger = [...urls.keys()].find((key) => !settlement.members.includes(key));
+  if (stranger !== undefined) throw unfit(`${stranger} is no member of the settlement cluster`);
+  const bad = [...urls.values()].find((url) => !HTTP_BASE.test(url));
+  if (bad !== undefined) throw unfit(`${bad} is not the base of an HTTP API`);
+  // Each address counts once, so a repeated one would count twice.
+  if (urls.size < read.members.length || new Set(urls.values()).size < urls.size) throw unfit("a member is listed twice");
+  const needed = ClusterMembers.needed(settlement);
+  if (urls.size < needed) throw unfit(`it lists ${urls.size} members; ${needed} must agree`);
+  return new Ledger(facts, read.committee, new ClusterMembers(settlement, [...urls.values()]));
+}
+
+function readDescription(given: unknown): LedgerDescription {
+  try {
+    return description(given, "the description");
+  } catch (cause) {
+    throw unfit("a field is missing or malformed", cause);
+  }
+}
+
+function unfit(why: string, cause?: unknown): FastPayError {
+  const action = "`fastpay-ledger describe` prints it from the ledger's file; correct the addresses alone";
+  return new FastPayError("invalid-argument", `the description of the ledger cannot be used: ${why}`, action, { cause });
+}
+
+class Ledger implements Primary, LedgerPrimary {
+  readonly kind = "ledger";
+  readonly domain: LedgerFacts["domain"];
+  readonly #first: Committee;
+  readonly #keys: ReturnType<typeof stateKeys>;
+  readonly #members: ClusterMembers;
+
+  constructor({ first, domain }: LedgerFacts, committee: number, members: ClusterMembers) {
+    this.domain = domain;
+    this.#first = first;
+    this.#keys = stateKeys(committee);
+    this.#members = members;
+  }
+
+  async check(): Promise<void> {}
+
+  contractFor(operation: ContractOperation): never {
+    throw new FastPayError("needs-contract", "the Primary is a ledger, which has no contract on Ethereum", INSTEAD[operation]);
+  }
+
+  async epoch(): Promise<bigint> {
+    return (await this.#current()).epoch;
+  }
+
+  async committee(epoch: bigint): Promise<Committee> {
+    if (epoch === 0n) return this.#first;
+    const committee = decoded(await this.#members.read(this.#keys.committee(epoch)), readCommittee);
+    if (committee?.epoch === epoch) return committee;
+    throw new FastPayError("not-found", `the ledger has no committee of epoch ${epoch}`, "ask for an earlier one");
+  }
+
+  /** Votes of the epoch before the current one count for a while, unless its keys were out. */
+  async isCompromised(epoch: bigint): Promise<boolean> {
+    const current = await this.#current();
+    return current.epoch !== epoch + 1n || current.previousCountsUntilMs === undefined;
+  }
+
+  async redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus> {
+    return { state: (await this.isSpent(sender, sequence)) ? "spent" : "open" };
+  }
+
+  async isSpent(sender: AccountId, sequence: bigint): Promise<boolean> {
+    const bits = decoded(await this.#members.read(this.#keys.spent(sender, sequence)), (read) => read.bytes(32));
+    const place = Number(sequence & 0xffn);
+    return bits !== undefined && (((bits[place >> 3] ?? 0) >> (place & 7)) & 1) === 1;
+  }
+
+  /** The ledger marks a number as spent, and does not keep for what. */
+  async finalSpending(): Promise<undefined> {}
+
+  async unlockStatus(): Promise<UnlockStatus> {
+    return { state: "none" };
+  }
+
+  async isFastPay(address: Address): Promise<boolean> {
+    return address.toLowerCase() === this.domain.contract;
+  }
+
+  async status(): Promise<ContractStatus> {
+    const [{ epoch }, events] = await Promise.all([this.#current(), this.#members.read(this.#keys.eventIndex)]);
+    return {
+      epoch,
+      pausedUntil: 0n,
+      guardian: ETHER,
+      lastTransactionIndex: decoded(events, (read) => read.u64()) ?? 0n,
+      outflowShareBasisPoints: ALL_BASIS_POINTS,
+      outflowWindow: 0,
+      outflowDelay: 0,
+      timestamp: events.timeMs / 1_000n,
+    };
+  }
+
+  async assetStatus(asset: Address): Promise<AssetStatus> {
+    const omnibus = decoded(await this.#members.read(this.#keys.omnibus(asset)), (read) => read.bytes(32));
+    const total = omnibus === undefined ? 0n : BigInt.asIntN(256, BigInt(toHex(omnibus)));
+    return { asset, totalBalance: total, totalClaims: 0n, totalQueued: 0n, outflowAvailable: total };
+  }
+
+  async assetInfo(asset: Address): Promise<AssetInfo> {
+    const isNative = asset === ETHER;
+    return { asset, symbol: isNative ? "native" : "units", decimals: isNative ? NATIVE_DECIMALS : 0, hasPermit: false };
+  }
+
+  async inclusionMs(): Promise<number> {
+    return INCLUSION_MS;
+  }
+
+  async #current(): Promise<{ epoch: bigint; previousCountsUntilMs: bigint | undefined }> {
+    const reading = await this.#members.read(this.#keys.epoch);
+    const current = decoded(reading, (read) => ({ epoch: read.u64(), previousCountsUntilMs: read.option(() => read.u64()) }));
+    if (current !== undefined) return current;
+    throw new FastPayError("not-found", "the ledger does not know of its committee", "ask the ledger's operators");
+  }
+}
+
+/** The decoded value of an entry; undefined if there is none. Throws `malformed-answer` for a value of another kind. */
+function decoded<T>({ value }: Reading, decode: (read: BorshReader) => T): T | undefined {
+  if (value === undefined) return undefined;
+  const read = new BorshReader(value, "the ledger's entry");
+  const found = decode(read);
+  read.end();
+  return found;
+}

@@ -1,0 +1,240 @@
+/** A client on a ledger: it pays as on a contract, reads the committee from proofs, and follows it. */
+
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+
+import {
+  encodeMemo,
+  ETHER,
+  FastPay,
+  formatPaymentLink,
+  memoryStore,
+  NO_MEMO,
+  parsePaymentLink,
+  type FastPayClient,
+  type OrderStore,
+  type Redemption,
+  type Signer,
+} from "../../src/index.js";
+import { openLedger, type LedgerDescription } from "../../src/ledger.js";
+import { authorities, person } from "../support/committee.js";
+import { NOW_MS, TestLedger, VECTORS } from "../support/ledger.js";
+import { TestNode } from "../support/node.js";
+
+const DOMAIN = { chainId: 0n, contract: VECTORS.description.contract };
+const RECIPIENT = "0x00000000000000000000000000000000000000aa";
+const alice = person("alice");
+const bob = person("bob");
+
+let ledger: TestLedger;
+let nodes: TestNode[];
+let storage: OrderStore;
+const clients: FastPayClient[] = [];
+
+beforeEach(async () => {
+  // The recorded states are of one day, and old ones do not count.
+  vi.useFakeTimers({ toFake: ["Date"], now: NOW_MS });
+  ledger = await TestLedger.start();
+  nodes = await Promise.all(authorities(4, "epoch 0", DOMAIN).map((keys) => TestNode.start(keys)));
+  for (const node of nodes) node.account(alice.account).balance = 100n;
+  storage = memoryStore();
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  await Promise.all([ledger.stop(), ...nodes.map((node) => node.stop())]);
+  vi.useRealTimers();
+});
+
+async function connect(description: LedgerDescription = ledger.description): Promise<FastPayClient> {
+  const endpoints = nodes.map(({ url, keys }) => ({ http: url, name: keys.votingKey }));
+  const client = await FastPay.create({ ledger: openLedger(description), authorities: endpoints, storage });
+  clients.push(client);
+  return client;
+}
+
+const pay = (client: FastPayClient, amount: bigint, signer: Signer = alice) =>
+  client.pay(signer, { recipient: bob.account, asset: ETHER, amount, memo: encodeMemo("rent") });
+
+/** The members have new keys, and the ledger has installed them. */
+function rotate(): void {
+  authorities(4, "epoch 1", DOMAIN).forEach((keys, number) => Object.assign(nodes[number] ?? {}, { keys, epoch: 1n }));
+  ledger.reach("rotated");
+}
+
+const redemption: Redemption = {
+  type: "redemption",
+  sender: alice.account,
+  recipient: RECIPIENT,
+  asset: ETHER,
+  amount: 30n,
+  fee: 0n,
+  sequence: 0n,
+  memo: NO_MEMO,
+};
+
+describe("a client", () => {
+  test("pays, and the recipient has the money and its history", async () => {
+    const client = await connect();
+    expect(client).toMatchObject({ primary: "ledger", committeesFrom: "ledger", domain: DOMAIN });
+    const { certificate } = await pay(client, 7n);
+    expect(certificate.votes).toHaveLength(3);
+    expect((await client.account(bob.account)).balances).toMatchObject([{ asset: ETHER, balance: 7n }]);
+    const { received } = await client.history(bob.account);
+    expect(received).toMatchObject([{ payment: { amount: 7n, memo: encodeMemo("rent") } }]);
+    expect(await client.isCurrent()).toBe(true);
+    const link = formatPaymentLink({ account: bob.account, domain: client.domain, asset: ETHER, amount: 7n });
+    expect(parsePaymentLink(link).domain).toEqual(DOMAIN);
+  });
+
+  test("follows a rotation, while it pays", async () => {
+    const client = await connect();
+    await pay(client, 1n);
+    rotate();
+    const { certificate } = await pay(client, 2n);
+    expect(certificate.epoch).toBe(1n);
+    expect((await client.committee()).members.map(({ votingKey }) => votingKey)).toEqual(nodes.map(({ keys }) => keys.votingKey));
+    expect((await client.committee(0n)).members).not.toEqual((await client.committee()).members);
+    await expect(client.committee(2n)).rejects.toMatchObject({ code: "not-found" });
+  });
+
+  test("starts and pays with the committee that it stored, while no member answers", async () => {
+    await connect();
+    ledger.reach("away");
+    const client = await connect();
+    expect(client.committeesFrom).toBe("storage");
+    expect((await pay(client, 3n)).certificate.votes).toHaveLength(3);
+    storage = memoryStore();
+    await expect(connect()).rejects.toMatchObject({ code: "chain-unreachable" });
+  });
+
+  test("redeems, and sees when the ledger has paid", async () => {
+    const client = await connect();
+    ledger.reach("funded");
+    const { certificate } = await client.redeem(alice, { recipient: RECIPIENT, asset: ETHER, amount: 30n });
+    expect(certificate.order.transfer).toEqual(redemption);
+    expect(await client.redemptionStatus(redemption)).toEqual({ state: "open" });
+    ledger.reach("redeemed");
+    expect(await client.redemptionStatus(redemption)).toEqual({ state: "spent" });
+    // The bit of each number is its own.
+    for (const sequence of [1n, 7n, 8n, 255n]) {
+      expect(await client.redemptionStatus({ ...redemption, sequence })).toEqual({ state: "open" });
+    }
+  });
+
+  test("reads what the committee's accounts have in all, and the number of its events", async () => {
+    const client = await connect();
+    const total = async () => (await client.assetStatus(ETHER)).totalBalance;
+    expect(await total()).toBe(0n);
+    ledger.reach("funded");
+    expect(await total()).toBe(100n);
+    ledger.reach("redeemed");
+    expect(await client.assetStatus(ETHER)).toMatchObject({ totalBalance: 70n, totalClaims: 0n, outflowAvailable: 70n });
+    expect(await client.contractStatus()).toMatchObject({ epoch: 0n, lastTransactionIndex: 2n, pausedUntil: 0n });
+    rotate();
+    expect(await client.contractStatus()).toMatchObject({ epoch: 1n, lastTransactionIndex: 3n, timestamp: 1_800_000_004n });
+  });
+
+  test("counts assets as the command line does", async () => {
+    const client = await connect();
+    expect(await client.assetInfo(ETHER)).toMatchObject({ symbol: "native", decimals: 18 });
+    expect(await client.assetInfo(RECIPIENT)).toMatchObject({ symbol: "units", decimals: 0 });
+    await expect(pay(client, 101n)).rejects.toMatchObject({
+      code: "insufficient-funds",
+      message: expect.stringMatching(/has 0\.0{15}1 native and needs 0\.0{15}101 native$/),
+    });
+  });
+
+  test("refuses to redeem to the domain's address, which nobody has the key of", async () => {
+    const client = await connect();
+    const asked = client.redeem(alice, { recipient: DOMAIN.contract, asset: ETHER, amount: 1n });
+    await expect(asked).rejects.toMatchObject({ code: "recipient-is-fastpay" });
+    expect(await client.isFastPay(RECIPIENT)).toBe(false);
+  });
+
+  test("says of each operation that needs a contract how it is done on a ledger", async () => {
+    const client = await connect();
+    const { certificate } = await pay(client, 1n);
+    const wallet = undefined as never;
+    const hash = `0x${"00".repeat(32)}` as const;
+    const sent = { type: "deposit", account: alice.account, hash, submittedAtMs: 0 } as never;
+    const asked: readonly (readonly [Promise<unknown>, RegExp])[] = [
+      [client.deposit(wallet, { asset: ETHER, amount: 1n }), /`fastpay deposit`/],
+      [client.redeemOnChain(wallet, certificate), /`fastpay redeem --self`/],
+      [client.executeQueued(wallet, redemption), /nothing is queued/],
+      [client.claim(wallet, { asset: ETHER }), /`fastpay-ledger reserve show`/],
+      [client.claimable(RECIPIENT, ETHER), /`fastpay-ledger reserve show`/],
+      [client.unlock("relayer", alice), /unlocks no numbers/],
+      [client.unlockCost(), /unlocks no numbers/],
+      [client.balanceOnChain(RECIPIENT, ETHER), /`fastpay-ledger reserve show`/],
+      [client.redemptionCost(), /no gas/],
+      [client.depositStatus(hash), /no Ethereum transactions/],
+      [client.contractTransaction(hash), /no Ethereum transactions/],
+      [client.depositTransaction(1n), /no Ethereum transactions/],
+      [client.resumeTransaction(sent), /no Ethereum transactions/],
+    ];
+    for (const [call, action] of asked) {
+      await expect(call).rejects.toMatchObject({ code: "needs-contract", action: expect.stringMatching(action) });
+    }
+    expect(await client.unlockStatus(alice.account, 0n)).toEqual({ state: "none" });
+    expect(await client.unfinishedTransactions(alice.account)).toEqual([]);
+  });
+});
+
+describe("the members of the ledger", () => {
+  test("cannot show an older state than an honest one of f + 1 has", async () => {
+    const client = await connect();
+    for (const liar of ledger.members) {
+      ledger.reach("redeemed");
+      liar.serves = "funded";
+      for (let time = 0; time < 5; time += 1) expect((await client.assetStatus(ETHER)).totalBalance).toBe(70n);
+    }
+  });
+
+  test.each([
+    ["garbage", () => ({ proof: "0x00" })],
+    ["no proof", () => ({})],
+    ["no bytes", () => ({ proof: "state" })],
+    ["too much", () => ({ proof: `0x${"00".repeat(200_000)}` })],
+    ["the proof of another entry", () => ({ proof: VECTORS.states[1]?.reads[0]?.encoding })],
+    ["a committee of its own", () => ({ proof: VECTORS.refused.find(({ name }) => name === "the committee: another value")?.encoding })],
+    ["absence", () => ({ proof: VECTORS.refused.find(({ name }) => name === "the omnibus: said to be absent")?.encoding })],
+  ])("may answer with %s: one liar changes nothing, and three are noticed", async (_, lie) => {
+    const client = await connect();
+    ledger.reach("funded");
+    ledger.member(0).lie = lie;
+    for (let time = 0; time < 3; time += 1) expect((await client.assetStatus(ETHER)).totalBalance).toBe(100n);
+    for (const number of [1, 2]) ledger.member(number).lie = lie;
+    await expect(client.assetStatus(ETHER)).rejects.toMatchObject({ code: "chain-unreachable" });
+  });
+
+  test("may be away or silent, if f + 1 answer; one alone proves nothing", async () => {
+    const client = await connect();
+    ledger.reach("funded");
+    ledger.member(0).serves = "silent";
+    ledger.member(1).serves = "away";
+    expect((await client.assetStatus(ETHER)).totalBalance).toBe(100n);
+    expect(ledger.members.every(({ asked }) => asked > 0)).toBe(true);
+    ledger.member(2).serves = "away";
+    await expect(client.assetStatus(ETHER)).rejects.toMatchObject({ code: "chain-unreachable" });
+  });
+
+  test("have states that are ten minutes old at most", async () => {
+    const client = await connect();
+    vi.setSystemTime((VECTORS.states[0]?.time ?? 0) + 600_000);
+    expect((await client.contractStatus()).epoch).toBe(0n);
+    vi.setSystemTime((VECTORS.states[0]?.time ?? 0) + 600_001);
+    await expect(client.contractStatus()).rejects.toMatchObject({
+      code: "chain-unreachable",
+      message: expect.stringContaining("2027-01-15T08:00:01"),
+      action: expect.stringContaining("clock"),
+    });
+  });
+
+  test("are asked at once, and nobody waits for the slow ones", async () => {
+    const client = await connect();
+    ledger.member(3).serves = "silent";
+    const before = performance.now();
+    await client.contractStatus();
+    expect(performance.now() - before).toBeLessThan(4_000);
+  });
+});
