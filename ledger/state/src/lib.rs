@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod audit;
+mod awaited;
 mod committees;
 mod draft;
 mod outbox;
@@ -30,6 +31,6 @@ mod tree;
 pub use audit::{Holdings, Overdraft, overdrafts};
 pub use committees::DEADLINE_MAX_S;
 pub use draft::{Executed, FoldError, Moment, PENDING_MAX};
-pub use outbox::{COMMITTEE_GROUP_INTERVAL_MS, LOOK_UP_BYTES_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
+pub use outbox::{COMMITTEE_GROUP_INTERVAL_MS, LOOK_UP_BYTES_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waiting};
 pub use sequence::ANSWERS_KEPT;
 pub use state::State;

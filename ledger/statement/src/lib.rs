@@ -35,7 +35,7 @@ mod request;
 mod verifier;
 mod vote;
 
-pub use answer::{AnswerError, AnswerProof, ProvenAnswer};
+pub use answer::{AnswerError, AnswerProof, Answers, CertifiedAnswer, ProvenAnswer};
 pub use certificate::{CertificateError, QuorumCertificate};
 pub use compact::{CompactDecision, OpenError, VerifiedGroup};
 pub use encoding::{DecodeError, Wire};
