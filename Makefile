@@ -36,7 +36,7 @@ endef
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
 .PHONY: shop test-shop test-scripts model model-full dist
-.PHONY: demo-ledger test-ledger test-private
+.PHONY: demo-ledger bench-ledger test-ledger test-private
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-proof-mutants check-coverage
 
 help: ## Show this list
@@ -228,6 +228,10 @@ LEDGER := cd ledger/member && RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=
 demo-ledger: build ## Show a ledger and FastPay on it: fund, pay, redeem, kill a leader and a cluster, catch a liar, audit
 	@$(LEDGER) build --locked --features testing --bins
 	@ledger/member/target/debug/fastpay-ledger-demo
+
+bench-ledger: tools ## Measure the ledger: operations per second and processor time at a few shapes (5 minutes); LEDGER_BENCH=--quick for a look
+	@cd ledger/member && $(CARGO) build --release --locked --features testing --bins
+	@ledger/member/target/release/fastpay-ledger-bench $(LEDGER_BENCH)
 
 test-ledger: web-page chromium ## Test the ledger as clusters of processes, and the SDK and the web wallet on it
 	@cd ledger/member && $(CARGO) fmt --check

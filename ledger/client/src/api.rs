@@ -19,6 +19,8 @@ pub mod proto {
 
 /// The longest message: a page of groups, or a batch of relayed requests.
 pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
+/// So many requests of one call to `SubmitAll` wait for answers at most. More are refused.
+pub const BULK_REQUESTS_MAX: usize = 4_096;
 /// A client waits this long for an answer. Its request may be carried out later: it sends the same one again to know.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// So long a call may take: longer than any wait.

@@ -112,7 +112,7 @@ struct Certified {
 
 impl Certified {
     fn of(group: &VerifiedGroup) -> Self {
-        let CompactDecision { header, certificate, .. } = group.decision();
+        let CompactDecision { header, certificate, .. } = &**group.decision();
         Self { digest: group.cursor().previous, header: *header, certificate: certificate.clone() }
     }
 

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod api;
+mod bulk;
 mod client;
 mod committee;
 mod description;
@@ -18,6 +19,7 @@ mod network;
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod scripted;
 
+pub use bulk::{Bulk, Settled};
 pub use client::{Client, ClientError, Connection, MemberStatus};
 pub use committee::{CommitteeClient, OpenCommitteeError};
 pub use description::{DescribedMember, Description};

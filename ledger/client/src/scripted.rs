@@ -27,7 +27,7 @@ use crate::Network;
 use crate::api::proto::ledger_server::{Ledger, LedgerServer};
 use crate::api::proto::{
     DecisionsReply, DecisionsRequest, ReadReply, ReadRequest, RelayReply, RelayRequest, StatePart, StateRequest,
-    StatusReply, StatusRequest, SubmitReply, SubmitRequest,
+    StatusReply, StatusRequest, SubmitAllReply, SubmitAllRequest, SubmitReply, SubmitRequest,
 };
 use crate::api::{receiver, state_key};
 
@@ -508,6 +508,15 @@ impl Ledger for Member {
             return Err(Status::unavailable("lost"));
         }
         Ok(Response::new(SubmitReply { answer: answer.encode() }))
+    }
+
+    type SubmitAllStream = tokio_stream::Iter<std::vec::IntoIter<Result<SubmitAllReply, Status>>>;
+
+    async fn submit_all(
+        &self,
+        _: tonic::Request<tonic::Streaming<SubmitAllRequest>>,
+    ) -> Result<Response<Self::SubmitAllStream>, Status> {
+        Err(Status::unimplemented("one request after the other"))
     }
 
     async fn relay(&self, _: tonic::Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {

@@ -2,16 +2,20 @@
 //!
 //! A member executes each proposal before it votes, and votes only for the header that comes out here too.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use fastpay_core::{Digest, DigestVerifier};
 use fastpay_ledger_state::{Executed, FoldError, Moment, State};
 use fastpay_ledger_statement::{
     CertificateError, ClusterId, CompactDecision, Cursor, DecodeError, Header, HeaderError, Height, Layout,
-    MemberIndex, MemberKey, MemberKeys, Members, OpenError, QuorumCertificate, Receiver, RequestError,
-    StatementVerifier, Time, VerifiedGroup, Wire,
+    MemberIndex, MemberKey, MemberKeys, Members, OpenError, QuorumCertificate, Receiver, Request, RequestError,
+    StatementVerifier, Time, VerifiedGroup, VerifiedRequest, Wire,
 };
 
 use crate::payload::Payload;
-use crate::pool::{Inputs, LeftOut};
+use crate::pool::{Inputs, LeftOut, Pool};
+use crate::room::Room;
 use crate::store::{Checkpoint, Proposed};
 
 /// A leader stays for at most so many heights [LEDGER 2]. While it lives, a change costs nothing.
@@ -42,8 +46,6 @@ pub struct Judged {
     pub header: Header,
     /// What its payload has.
     pub inputs: Inputs,
-    /// The length of the payload.
-    pub payload_bytes: usize,
     /// Its outcome.
     pub executed: Executed,
 }
@@ -119,6 +121,12 @@ impl Chain {
         keys.iter().cycle().skip(first).take(keys.len()).copied().collect()
     }
 
+    /// The member that leads the next height's first round.
+    #[must_use]
+    pub fn leader(&self) -> MemberKey {
+        self.leaders().first().copied().expect("a cluster has members")
+    }
+
     /// Executes what this member proposes as the next height.
     ///
     /// # Errors
@@ -127,8 +135,8 @@ impl Chain {
         let moment = self.next_moment(now);
         let executed = self.state.execute(&self.layout, moment, &inputs.groups, &inputs.requests)?;
         let payload = Payload {
-            decisions: inputs.groups.iter().map(|group| group.clone().into_decision()).collect(),
-            requests: inputs.requests.iter().map(|request| request.request().clone()).collect(),
+            decisions: inputs.groups.iter().map(|group| group.decision().clone()).collect(),
+            requests: inputs.requests.iter().map(VerifiedRequest::shared).collect(),
         };
         let encoded = payload.encode();
         let header = Header {
@@ -144,9 +152,8 @@ impl Chain {
             signature: fastpay_core::Ed25519Signature([0; 64]),
         };
         let header = header.signed(keys);
-        let payload_bytes = encoded.len();
         let proposed = Proposed::new(header, encoded).expect("the header names this payload");
-        Ok((proposed, Judged { header, inputs, payload_bytes, executed }))
+        Ok((proposed, Judged { header, inputs, executed }))
     }
 
     /// Time goes on by at least a millisecond, also where the clock stands still or went back.
@@ -156,19 +163,17 @@ impl Chain {
         Moment { height, time: Time(now.0.max(after.saturating_add(1))) }
     }
 
-    /// Checks that a header with its payload can be the next height, and executes it.
+    /// Checks that a header with its payload can be the next height, and executes it. What the pool has was checked before.
     ///
     /// # Errors
     /// See [`Fault`].
-    pub fn judge(&mut self, proposed: &Proposed) -> Result<Judged, Fault> {
+    pub fn judge(&mut self, proposed: &Proposed, pool: &Pool) -> Result<Judged, Fault> {
         let header = *proposed.header();
         header.check_follows(self.head.as_ref().map(|head| &head.header))?;
         header.check_made(&self.members, &mut self.makers, &mut rand::rng())?;
         let payload = Payload::decode(proposed.payload())?;
-        let groups = self.open(payload.decisions.clone())?;
-        let deployment = self.layout.deployment();
-        let requests = payload.requests.iter().map(|request| request.clone().verify(deployment));
-        let requests = requests.collect::<Result<Vec<_>, _>>()?;
+        let groups = self.open(payload.decisions, pool)?;
+        let requests = self.verify(payload.requests, pool)?;
         let moment = Moment { height: header.height, time: header.time };
         let executed = self.state.execute(&self.layout, moment, &groups, &requests)?;
         if executed.state.root() != header.state {
@@ -177,8 +182,13 @@ impl Chain {
         if executed.outputs.root() != header.outputs {
             return Err(Fault::OtherOutputs);
         }
-        let (inputs, payload_bytes) = (Inputs { groups, requests }, proposed.payload().len());
-        Ok(Judged { header, inputs, payload_bytes, executed })
+        Ok(Judged { header, inputs: Inputs { groups, requests }, executed })
+    }
+
+    /// The room for requests in the next proposal.
+    #[must_use]
+    pub fn room(&self) -> Room {
+        Room::after(&self.state, &self.layout)
     }
 
     /// Whether a valid successor would be valid with this added.
@@ -190,21 +200,45 @@ impl Chain {
         self.state.execute(&self.layout, moment, &groups, &requests).is_ok()
     }
 
-    fn open(&mut self, decisions: Vec<CompactDecision>) -> Result<Vec<VerifiedGroup>, Fault> {
-        let mut due: std::collections::BTreeMap<ClusterId, Cursor> = std::collections::BTreeMap::new();
+    fn open(&mut self, decisions: Vec<Arc<CompactDecision>>, pool: &Pool) -> Result<Vec<VerifiedGroup>, Fault> {
+        let mut due: BTreeMap<ClusterId, Cursor> = BTreeMap::new();
         let mut batch = Vec::with_capacity(decisions.len());
+        let mut opened: Vec<Option<VerifiedGroup>> = Vec::with_capacity(decisions.len());
         for decision in decisions {
             let from = decision.header.cluster;
             let members = self.layout.members(from).filter(|_| from != self.layout.us());
             let members = members.ok_or(Fault::UnknownCluster(from))?;
             let cursor = due.entry(from).or_insert_with(|| self.state.due_from(from));
             let taken = *cursor;
-            let previous = decision.group.head().digest(self.layout.deployment(), from);
-            *cursor = Cursor { next: taken.next.saturating_add(1), previous };
-            batch.push((decision, members, taken));
+            let known = pool.known_group(&decision).filter(|known| known.is_due(taken)).cloned();
+            if known.as_ref().is_some_and(|known| known.decision().certificate != decision.certificate) {
+                let checked = self.statements.check(&decision.header, &decision.certificate, members, &mut rand::rng());
+                checked.map_err(OpenError::Certificate)?;
+            }
+            let after = || {
+                let previous = decision.group.head().digest(self.layout.deployment(), from);
+                Cursor { next: taken.next.saturating_add(1), previous }
+            };
+            *cursor = known.as_ref().map_or_else(after, VerifiedGroup::cursor);
+            if known.is_none() {
+                batch.push((decision, members, taken));
+            }
+            opened.push(known);
         }
         let receiver = Receiver::Cluster(self.layout.us());
-        Ok(self.statements.open(receiver, batch, &mut rand::rng()).into_iter().collect::<Result<_, _>>()?)
+        let mut others = self.statements.open(receiver, batch, &mut rand::rng()).into_iter();
+        let next = |known: Option<VerifiedGroup>| known.map(Ok).or_else(|| others.next());
+        Ok(opened.into_iter().filter_map(next).collect::<Result<_, _>>()?)
+    }
+
+    fn verify(&mut self, requests: Vec<Arc<Request>>, pool: &Pool) -> Result<Vec<VerifiedRequest>, Fault> {
+        let known: Vec<Option<VerifiedRequest>> =
+            requests.iter().map(|request| pool.known_request(request).cloned()).collect();
+        let unknown = requests.into_iter().zip(&known).filter(|(_, known)| known.is_none());
+        let unknown = unknown.map(|(request, _)| request).collect();
+        let mut others = self.statements.verify(unknown, self.layout.deployment(), &mut rand::rng()).into_iter();
+        let next = |known: Option<VerifiedRequest>| known.map(Ok).or_else(|| others.next());
+        Ok(known.into_iter().filter_map(next).collect::<Result<_, _>>()?)
     }
 
     /// Goes on to a decided height.
@@ -255,10 +289,8 @@ pub(crate) mod testing {
     use super::*;
     use fastpay_core::{AccountId, AccountKey, SequenceNumber};
     use fastpay_ledger_statement::{
-        Action, Condition, Genesis, Instruction, Key, Namespace, Partition, Request, Value, VerifiedRequest, VoteKind,
-        VoteStatement,
+        Action, Condition, Genesis, Get, Instruction, Key, Namespace, Partition, Value, VoteKind, VoteStatement,
     };
-    use std::collections::BTreeMap;
 
     pub(crate) const NOW: Time = Time(1_000_000);
 
@@ -315,23 +347,40 @@ pub(crate) mod testing {
     }
 
     /// These groups of cluster 2, checked.
-    pub(crate) fn opened(decisions: Vec<CompactDecision>) -> Vec<fastpay_ledger_statement::VerifiedGroup> {
-        chain().open(decisions).unwrap()
+    pub(crate) fn opened(decisions: Vec<CompactDecision>) -> Vec<VerifiedGroup> {
+        chain().open(decisions.into_iter().map(Arc::new).collect(), &Pool::default()).unwrap()
     }
 
     /// The writer's write with this number.
     pub(crate) fn write(chain: &Chain, sequence: u64) -> VerifiedRequest {
+        write_by(chain, &writer(), sequence)
+    }
+
+    /// A write that somebody signs.
+    pub(crate) fn write_by(chain: &Chain, by: &AccountKey, sequence: u64) -> VerifiedRequest {
+        write_of(chain, by, sequence, 4)
+    }
+
+    /// A write of so many bytes.
+    pub(crate) fn write_of(chain: &Chain, by: &AccountKey, sequence: u64, bytes: usize) -> VerifiedRequest {
         let action = Action::Write {
             namespace: Namespace::new("prices".to_owned()).unwrap(),
             key: Key::new(b"gold".to_vec()).unwrap(),
             condition: Condition::Always,
-            value: Value::new(sequence.to_string().into_bytes()),
+            value: Value::new(vec![7; bytes]),
         };
         let deployment = chain.layout().deployment();
-        let signer: AccountId = writer().account();
+        let signer: AccountId = by.account();
         let (shard, sequence) = (ClusterId(1), SequenceNumber(sequence));
         let instruction = Instruction { deployment, shard, signer, sequence, action };
-        Request::Instruct(Box::new(instruction.signed(&writer()))).verify(deployment).unwrap()
+        Request::Instruct(Box::new(instruction.signed(by))).verify(deployment).unwrap()
+    }
+
+    /// A read.
+    pub(crate) fn get(nonce: u64) -> VerifiedRequest {
+        let namespace = Namespace::new("prices".to_owned()).unwrap();
+        let get = Get { namespace, key: Key::new(b"gold".to_vec()).unwrap(), nonce };
+        Request::Get(get).verify(chain().layout().deployment()).unwrap()
     }
 
     pub(crate) fn certify(header: &Header) -> QuorumCertificate {
@@ -362,7 +411,7 @@ mod tests {
         for sequence in 0..3 {
             let request = write(&maker, sequence);
             let proposed = decide(&mut maker, 0, vec![request]);
-            let judged = judge.judge(&proposed).unwrap();
+            let judged = judge.judge(&proposed, &Pool::default()).unwrap();
             judge.advance(judged, certify(proposed.header()));
             assert_eq!(judge.state().root(), maker.state().root());
         }
@@ -377,12 +426,12 @@ mod tests {
         decide(&mut chain, 0, vec![request]);
         let inputs = Inputs { groups: Vec::new(), requests: vec![write(&chain, 1)] };
         let (proposed, _) = chain.make(&keys()[1], NOW, inputs).unwrap();
-        chain.judge(&proposed).unwrap();
+        chain.judge(&proposed, &Pool::default()).unwrap();
         let mut refuse = |alter: &dyn Fn(&mut Header)| {
             let mut header = *proposed.header();
             alter(&mut header);
             let header = header.signed(&keys()[1]);
-            chain.judge(&Proposed::new(header, proposed.payload().to_vec()).unwrap()).unwrap_err()
+            chain.judge(&Proposed::new(header, proposed.payload().to_vec()).unwrap(), &Pool::default()).unwrap_err()
         };
         let other = Digest::repeat_byte(1);
         assert!(matches!(refuse(&|header| header.state = other), Fault::OtherState));
@@ -403,13 +452,13 @@ mod tests {
     fn a_payload_that_is_none_or_repeats_a_request_is_refused() {
         let mut chain = chain();
         let (proposed, _) = chain.make(&keys()[0], NOW, Inputs::default()).unwrap();
-        let request = write(&chain, 0).into_request();
+        let request = write(&chain, 0).shared();
         let twice = Payload { decisions: Vec::new(), requests: vec![request.clone(), request] }.encode();
         for (payload, what) in [(b"none".to_vec(), "the payload"), (twice, "twice")] {
             let mut header = *proposed.header();
             header.inputs = fastpay_ledger_statement::payload_digest(&payload);
             let altered = Proposed::new(header.signed(&keys()[0]), payload).unwrap();
-            let fault = chain.judge(&altered).unwrap_err().to_string();
+            let fault = chain.judge(&altered, &Pool::default()).unwrap_err().to_string();
             assert!(fault.contains(what), "{fault}");
         }
     }
@@ -420,10 +469,11 @@ mod tests {
         let decisions = testing::decisions_of_coordinator(3);
         let (proposed, _) = chain.make(&keys()[0], NOW, Inputs::default()).unwrap();
         let judge = |chain: &mut Chain, decisions: Vec<CompactDecision>| {
+            let decisions = decisions.into_iter().map(Arc::new).collect();
             let payload = Payload { decisions, requests: Vec::new() }.encode();
             let mut header = *proposed.header();
             header.inputs = fastpay_ledger_statement::payload_digest(&payload);
-            chain.judge(&Proposed::new(header.signed(&keys()[0]), payload).unwrap()).unwrap_err()
+            chain.judge(&Proposed::new(header.signed(&keys()[0]), payload).unwrap(), &Pool::default()).unwrap_err()
         };
         // What holds leads to another state than this header's.
         assert!(matches!(judge(&mut chain, decisions.clone()), Fault::OtherState));
@@ -451,13 +501,15 @@ mod tests {
 
         let inputs = Inputs { groups: testing::opened(decisions.clone()), requests: Vec::new() };
         let (taken, judged) = chain.make(&keys()[0], NOW, inputs).unwrap();
-        assert_eq!(chain.judge(&taken).unwrap().executed.state.root(), judged.executed.state.root());
+        assert_eq!(chain.judge(&taken, &Pool::default()).unwrap().executed.state.root(), judged.executed.state.root());
         chain.advance(judged, certify(taken.header()));
+        let decisions = decisions.into_iter().map(Arc::new).collect();
         let again = Payload { decisions, requests: Vec::new() }.encode();
         let (next, _) = chain.make(&keys()[0], NOW, Inputs::default()).unwrap();
         let mut header = *next.header();
         header.inputs = fastpay_ledger_statement::payload_digest(&again);
-        let replay = chain.judge(&Proposed::new(header.signed(&keys()[0]), again).unwrap()).unwrap_err();
+        let replay =
+            chain.judge(&Proposed::new(header.signed(&keys()[0]), again).unwrap(), &Pool::default()).unwrap_err();
         assert!(matches!(replay, Fault::Group(OpenError::AlreadyTaken { .. })), "{replay}");
     }
 

@@ -1,8 +1,8 @@
 //! What the services ask of the one task that owns a member's state, and the bounded channel on which they do.
 
 use fastpay_ledger_statement::{
-    AnswerProof, ClusterId, Cursor, Header, MemberIndex, QuorumCertificate, ReadProof, Receiver, StateKey,
-    VerifiedGroup, VerifiedRequest,
+    Answers, ClusterId, Cursor, Header, MemberIndex, QuorumCertificate, ReadProof, Receiver, StateKey, VerifiedGroup,
+    VerifiedRequest,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -15,16 +15,16 @@ pub const COMMANDS_WAITING_MAX: usize = 1_024;
 /// A command.
 #[derive(Debug)]
 pub enum Command {
-    /// Proposes a request, or has the leader do it.
+    /// Proposes requests, or has the leader do it.
     Submit {
-        /// The request.
-        request: VerifiedRequest,
-        /// Whether another member of the cluster passed it on.
+        /// The requests.
+        requests: Vec<VerifiedRequest>,
+        /// Whether another member of the cluster passed them on.
         is_relayed: bool,
-        /// Who waits for the answer.
-        answer: Option<oneshot::Sender<AnswerProof>>,
-        /// Whether it is taken.
-        reply: oneshot::Sender<Added>,
+        /// Who waits for the answers.
+        waiter: Option<Waiter>,
+        /// Whether each is taken.
+        reply: oneshot::Sender<Vec<Added>>,
     },
     /// Reads from the newest state. `None` before the first height.
     Read(StateKey, oneshot::Sender<Option<ReadProof>>),
@@ -38,6 +38,15 @@ pub enum Command {
     Status(oneshot::Sender<Status>),
     /// The newest state, whole. `None` before the first height.
     Checkpoint(oneshot::Sender<Option<Checkpoint>>),
+}
+
+/// Somebody who waits for answers: of each height that has some, they come at once.
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    /// Tells waiters apart.
+    pub id: u64,
+    /// Where the answers go. They are dropped where there is no room.
+    pub answers: mpsc::Sender<Answers>,
 }
 
 /// Where a member is.

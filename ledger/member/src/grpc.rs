@@ -2,21 +2,24 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastpay_ledger_client::api::proto::ledger_server::Ledger;
 use fastpay_ledger_client::api::proto::{
     DecisionsReply, DecisionsRequest, ReadReply, ReadRequest, RelayReply, RelayRequest, StatePart, StateRequest,
-    StatusReply, StatusRequest, SubmitReply, SubmitRequest,
+    StatusReply, StatusRequest, SubmitAllReply, SubmitAllRequest, SubmitReply, SubmitRequest,
 };
 use fastpay_ledger_client::api::{ANSWER_TIMEOUT, receiver, sign_status, state_key};
-use fastpay_ledger_statement::{AnswerProof, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use fastpay_ledger_statement::{
+    AnswerProof, Answers, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire,
+};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
-use crate::command::{Command, Handle, Unavailable};
+use crate::command::{Command, Handle, Unavailable, Waiter};
 use crate::pool::Added;
 
 /// A receiver waits this long for a group.
@@ -28,6 +31,10 @@ const STATE_PART_BYTES: usize = 1 << 20;
 const STATES_MAX: usize = 2;
 /// So long one may take.
 const STATE_TIMEOUT: Duration = Duration::from_secs(120);
+/// So many calls with many requests are open at once.
+const BULK_MAX: usize = 256;
+/// So many replies of one wait for a client that reads slowly.
+const BULK_REPLIES_MAX: usize = 16;
 /// So many receivers of groups are answered, or wait, at once: the members of 64 clusters of four.
 const DECISIONS_MAX: usize = 256;
 
@@ -39,14 +46,18 @@ pub struct Service {
     keys: MemberKeys,
     states: Arc<Semaphore>,
     decisions: Arc<Semaphore>,
+    bulk: Arc<Semaphore>,
+    /// The number of the next one who waits for answers.
+    waiters: Arc<AtomicU64>,
 }
 
 impl Service {
     /// The service of the member with these keys.
     #[must_use]
     pub fn new(handle: Handle, deployment: Deployment, keys: MemberKeys) -> Self {
-        let [states, decisions] = [STATES_MAX, DECISIONS_MAX].map(|places| Arc::new(Semaphore::new(places)));
-        Self { handle, deployment, keys, states, decisions }
+        let places = [STATES_MAX, DECISIONS_MAX, BULK_MAX];
+        let [states, decisions, bulk] = places.map(|places| Arc::new(Semaphore::new(places)));
+        Self { handle, deployment, keys, states, decisions, bulk, waiters: Arc::default() }
     }
 
     /// The way to the member's state.
@@ -61,25 +72,33 @@ impl Service {
     /// See [`SubmitError`].
     pub async fn submit(&self, request: LedgerRequest) -> Result<AnswerProof, SubmitError> {
         let request = request.verify(self.deployment)?;
-        let (answer, answered) = oneshot::channel();
-        self.add(request, false, Some(answer)).await?;
-        match timeout(ANSWER_TIMEOUT, answered).await {
-            Ok(Ok(proof)) => Ok(proof),
-            Ok(Err(_)) => Err(Unavailable::Stopping.into()),
-            Err(_) => Err(SubmitError::NoAnswer),
+        let (waiter, mut answers) = self.waiter(1);
+        if self.add(vec![request], false, Some(waiter)).await?.contains(&Added::Busy) {
+            return Err(Unavailable::Busy.into());
         }
+        let answers = timeout(ANSWER_TIMEOUT, answers.recv()).await.map_err(|_| SubmitError::NoAnswer)?;
+        let proof = answers.and_then(|answers| answers.split().pop());
+        proof.ok_or_else(|| Unavailable::Stopping.into())
     }
 
-    async fn add(
+    /// Somebody who waits for answers of at most so many heights at once.
+    pub(crate) fn waiter(&self, heights: usize) -> (Waiter, mpsc::Receiver<Answers>) {
+        let (answers, answered) = mpsc::channel(heights);
+        (Waiter { id: self.waiters.fetch_add(1, Ordering::Relaxed), answers }, answered)
+    }
+
+    pub(crate) async fn add(
         &self,
-        request: VerifiedRequest,
+        requests: Vec<VerifiedRequest>,
         is_relayed: bool,
-        answer: Option<oneshot::Sender<AnswerProof>>,
-    ) -> Result<(), SubmitError> {
-        match self.handle.ask(|reply| Command::Submit { request, is_relayed, answer, reply }).await? {
-            Added::New | Added::Known => Ok(()),
-            Added::Busy => Err(Unavailable::Busy.into()),
-        }
+        waiter: Option<Waiter>,
+    ) -> Result<Vec<Added>, Unavailable> {
+        self.handle.ask(|reply| Command::Submit { requests, is_relayed, waiter, reply }).await
+    }
+
+    pub(crate) fn verified(&self, encoded: &[Vec<u8>]) -> Result<Vec<VerifiedRequest>, Status> {
+        let verify = |bytes: &Vec<u8>| Ok(decoded(bytes)?.verify(self.deployment).map_err(SubmitError::from)?);
+        encoded.iter().map(verify).collect()
     }
 }
 
@@ -128,14 +147,32 @@ impl Ledger for Service {
         Ok(Response::new(SubmitReply { answer }))
     }
 
+    type SubmitAllStream = ReceiverStream<Result<SubmitAllReply, Status>>;
+
+    async fn submit_all(
+        &self,
+        request: Request<Streaming<SubmitAllRequest>>,
+    ) -> Result<Response<Self::SubmitAllStream>, Status> {
+        let place = self.bulk.clone().try_acquire_owned().map_err(|_| Unavailable::Busy)?;
+        let (replies, sent) = mpsc::channel(BULK_REPLIES_MAX);
+        let service = self.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            if let Err(status) = service.answer_all(request.into_inner(), &replies).await {
+                // The client may have gone.
+                let _ = replies.try_send(Err(status));
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(sent)))
+    }
+
     async fn relay(&self, request: Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {
         let requests = request.into_inner().requests;
         if requests.len() > RELAYED_MAX {
             return Err(Status::invalid_argument(format!("pass on at most {RELAYED_MAX} requests at once")));
         }
-        for bytes in requests {
-            let request = decoded(&bytes)?.verify(self.deployment).map_err(SubmitError::from)?;
-            self.add(request, true, None).await?;
+        if self.add(self.verified(&requests)?, true, None).await?.contains(&Added::Busy) {
+            return Err(Unavailable::Busy.into());
         }
         Ok(Response::new(RelayReply {}))
     }

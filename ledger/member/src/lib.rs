@@ -14,6 +14,7 @@
 pub mod audit;
 #[cfg(feature = "testing")]
 pub mod authorities;
+mod bulk;
 pub mod chain;
 mod command;
 mod connections;
@@ -31,6 +32,7 @@ mod payload;
 mod pool;
 mod relay;
 mod resume;
+mod room;
 mod store;
 mod votes;
 

@@ -163,9 +163,14 @@ pub async fn run(folder: &Path, stop: watch::Receiver<bool>) -> Result<End, Memb
     tracing::info!(height = chain.height(), cluster = us.0, "the member starts");
 
     let members = layout.members(us).ok_or_else(no_member)?.clone();
-    let others: Vec<Addresses> =
-        members.keys().iter().filter(|key| **key != public).filter_map(|key| network.addresses(key)).collect();
-    let channels: Vec<Channel> = others.iter().map(|addresses| channel(addresses.api)).collect();
+    let others: Vec<(MemberKey, Addresses)> = members
+        .keys()
+        .iter()
+        .filter(|key| **key != public)
+        .filter_map(|key| Some((*key, network.addresses(key)?)))
+        .collect();
+    let channels: Vec<(MemberKey, Channel)> =
+        others.iter().map(|(key, addresses)| (*key, channel(addresses.api))).collect();
     let (known_until, mut until) = watch::channel(None);
     let renews_votes = matches!(resumed, Resume::FollowTwoPast(_));
     let votes = match resumed {
@@ -177,7 +182,8 @@ pub async fn run(folder: &Path, stop: watch::Receiver<bool>) -> Result<End, Memb
         }
         Resume::FollowTwoPast(why) => {
             tracing::warn!("{why}: nothing is signed until two heights past what a quorum has decided");
-            tokio::spawn(ask_heights(members, channels.clone(), known_until.clone()));
+            let channels = channels.iter().map(|(_, channel)| channel.clone()).collect();
+            tokio::spawn(ask_heights(members, channels, known_until.clone()));
             None
         }
     };
@@ -192,7 +198,7 @@ pub async fn run(folder: &Path, stop: watch::Receiver<bool>) -> Result<End, Memb
     let network_seed = blake3::derive_key("fastpay ledger engine network identity v1", &*secret);
     let is_voter = votes.is_some();
     let log = folder.log();
-    let peers = others.iter().map(|addresses| addresses.engine).collect();
+    let peers = others.iter().map(|(_, addresses)| addresses.engine).collect();
     let start = Launch { cluster, keys: keys.clone(), network_seed, listen: own.engine, peers, log, votes };
     let (engine, _running) = launch(start).await.map_err(|error| MemberError::Engine(format!("{error:#}")))?;
     let relay = Relay::start(channels);

@@ -5,21 +5,24 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use borsh::BorshSerialize;
-use fastpay_core::Digest;
+use fastpay_core::{AccountId, Digest};
 use fastpay_ledger_state::State;
-use fastpay_ledger_statement::{ClusterId, Cursor, VerifiedGroup, VerifiedRequest};
+use fastpay_ledger_statement::{ClusterId, CompactDecision, Cursor, Request, VerifiedGroup, VerifiedRequest};
 
-use crate::payload::Payload;
+use crate::payload::REQUESTS_MAX;
+use crate::room::Room;
 
 /// A leader must propose what a member has known for this long.
 pub const KNOWN_MS_MAX: u64 = 5_000;
 /// What has waited for so long is passed on to all members again: whoever gave it to one member alone can then not have
-/// that member vote against all others. It leaves the leader three seconds.
-pub const ALONE_MS_MAX: u64 = 2_000;
-/// So many requests wait at most: those of four proposals.
-const REQUESTS_WAITING_MAX: usize = 4 * crate::payload::REQUESTS_MAX;
-/// So many bytes of requests wait at most.
-const REQUEST_BYTES_WAITING_MAX: usize = 16 << 20;
+/// that member vote against all others. It leaves the leader four seconds.
+pub const ALONE_MS_MAX: u64 = 1_000;
+/// So many reads wait at most, and so many instructions: those of two proposals each.
+const REQUESTS_WAITING_MAX: usize = 2 * REQUESTS_MAX;
+/// So many bytes of either wait at most.
+const REQUEST_BYTES_WAITING_MAX: usize = 8 << 20;
+/// So many instructions of one signer wait at most: more than any keeps answers of.
+const OF_SIGNER_MAX: usize = 64;
 /// So many groups of one cluster wait at most, of up to 1 MiB each.
 const GROUPS_WAITING_MAX: usize = 8;
 
@@ -30,6 +33,20 @@ struct Waiting {
     since_ms: u64,
 }
 
+#[derive(Debug)]
+struct WaitingGroup {
+    group: VerifiedGroup,
+    bytes: usize,
+    since_ms: u64,
+}
+
+/// What waits of one kind of requests. Each kind has a share of its own: reads, which nobody signs, keep no payment out.
+#[derive(Debug, Default)]
+struct Share {
+    count: usize,
+    bytes: usize,
+}
+
 /// What waits to be proposed.
 #[derive(Debug, Default)]
 pub struct Pool {
@@ -38,8 +55,10 @@ pub struct Pool {
     next_place: u64,
     /// All requests at places before this one were passed on again.
     next_again: u64,
-    bytes: usize,
-    groups: BTreeMap<ClusterId, VecDeque<(VerifiedGroup, u64)>>,
+    reads: Share,
+    instructions: Share,
+    of_signer: HashMap<AccountId, usize>,
+    groups: BTreeMap<ClusterId, VecDeque<WaitingGroup>>,
     /// Clusters of which a quorum certified what no honest one sends.
     faulty: HashSet<ClusterId>,
 }
@@ -90,21 +109,69 @@ impl Pool {
     }
 
     /// Adds a request.
-    pub fn add_request(&mut self, request: VerifiedRequest, now_ms: u64) -> Added {
+    pub fn add_request(&mut self, request: &VerifiedRequest, now_ms: u64) -> Added {
         let digest = request.digest();
         if self.places.contains_key(&digest) {
             return Added::Known;
         }
         let bytes = length(request.request());
-        let total = self.bytes.saturating_add(bytes);
-        if self.requests.len() >= REQUESTS_WAITING_MAX || total > REQUEST_BYTES_WAITING_MAX {
+        let share = match signer(request) {
+            Some(signer) if self.of_signer.get(&signer).is_some_and(|count| *count >= OF_SIGNER_MAX) => {
+                return Added::Busy;
+            }
+            Some(_) => &mut self.instructions,
+            None => &mut self.reads,
+        };
+        let total = share.bytes.saturating_add(bytes);
+        if share.count >= REQUESTS_WAITING_MAX || total > REQUEST_BYTES_WAITING_MAX {
             return Added::Busy;
         }
-        self.bytes = total;
+        *share = Share { count: share.count.saturating_add(1), bytes: total };
+        if let Some(signer) = signer(request) {
+            let count = self.of_signer.entry(signer).or_default();
+            *count = count.saturating_add(1);
+        }
         self.places.insert(digest, self.next_place);
-        self.requests.insert(self.next_place, Waiting { request, bytes, since_ms: now_ms });
+        self.requests.insert(self.next_place, Waiting { request: request.clone(), bytes, since_ms: now_ms });
         self.next_place = self.next_place.saturating_add(1);
         Added::New
+    }
+
+    fn remove_request(&mut self, digest: Digest) {
+        let waiting = self.places.remove(&digest).and_then(|place| self.requests.remove(&place));
+        let Some(Waiting { request, bytes, .. }) = waiting else { return };
+        let share = if let Some(signer) = signer(&request) {
+            match self.of_signer.get_mut(&signer) {
+                Some(count) if *count > 1 => *count = count.saturating_sub(1),
+                _ => drop(self.of_signer.remove(&signer)),
+            }
+            &mut self.instructions
+        } else {
+            &mut self.reads
+        };
+        *share = Share { count: share.count.saturating_sub(1), bytes: share.bytes.saturating_sub(bytes) };
+    }
+
+    /// The requests that wait, the oldest first.
+    pub fn requests(&self) -> impl Iterator<Item = &VerifiedRequest> {
+        self.requests.values().map(|waiting| &waiting.request)
+    }
+
+    /// This request, if it waits here, where it was checked.
+    #[must_use]
+    pub fn known_request(&self, request: &Request) -> Option<&VerifiedRequest> {
+        let waiting = self.requests.get(self.places.get(&request.digest())?)?;
+        (waiting.request.request() == request).then_some(&waiting.request)
+    }
+
+    /// This group, if it waits here, where it was checked. Its certificate may have other votes.
+    #[must_use]
+    pub fn known_group(&self, decision: &CompactDecision) -> Option<&VerifiedGroup> {
+        let mut waiting = self.groups.get(&decision.header.cluster)?.iter().map(|waiting| &waiting.group);
+        waiting.find(|group| {
+            let known = group.decision();
+            known.header == decision.header && known.path == decision.path && known.group == decision.group
+        })
     }
 
     /// The requests that have waited for [`ALONE_MS_MAX`], each once.
@@ -124,15 +191,15 @@ impl Pool {
             return None;
         }
         let newest = waiting.and_then(|waiting| waiting.back());
-        Some(newest.map_or_else(|| state.due_from(cluster), |(group, _)| group.cursor()))
+        Some(newest.map_or_else(|| state.due_from(cluster), |waiting| waiting.group.cursor()))
     }
 
     /// Adds the group that is due; any other is ignored. True if it was added.
     pub fn add_group(&mut self, group: VerifiedGroup, state: &State, now_ms: u64) -> bool {
-        let due = self.due_from(group.from(), state);
-        let is_due = due == Some(Cursor { next: group.group().number, previous: group.group().previous });
+        let is_due = self.due_from(group.from(), state).is_some_and(|due| group.is_due(due));
         if is_due {
-            self.groups.entry(group.from()).or_default().push_back((group, now_ms));
+            let bytes = length(group.decision());
+            self.groups.entry(group.from()).or_default().push_back(WaitingGroup { group, bytes, since_ms: now_ms });
         }
         is_due
     }
@@ -146,82 +213,90 @@ impl Pool {
     /// Removes what was decided, and groups that are no longer due.
     pub fn decided(&mut self, inputs: &Inputs, state: &State) {
         for request in &inputs.requests {
-            if let Some(waiting) = self.places.remove(&request.digest()).and_then(|place| self.requests.remove(&place))
-            {
-                self.bytes = self.bytes.saturating_sub(waiting.bytes);
-            }
+            self.remove_request(request.digest());
         }
         for (cluster, waiting) in &mut self.groups {
             let due = state.due_from(*cluster);
-            while waiting.front().is_some_and(|(group, _)| group.group().number < due.next) {
+            while waiting.front().is_some_and(|waiting| waiting.group.group().number < due.next) {
                 waiting.pop_front();
             }
             // A group that continues another history than the one that was decided is of a fork.
-            if waiting.front().is_some_and(|(group, _)| group.group().previous != due.previous) {
+            if waiting.front().is_some_and(|waiting| waiting.group.group().previous != due.previous) {
                 waiting.clear();
             }
         }
     }
 
-    /// What goes into a proposal: one group of each cluster in turn, then requests, as long as they fit. Each further
-    /// `attempt` takes less, as the one before was too much: first fewer requests, then none and fewer groups, then no
-    /// group and fewer requests, down to a single one, which is always valid.
+    /// What goes into a proposal: the group that is due from each cluster, then those after them, and requests, the oldest
+    /// first, each that has room.
     #[must_use]
-    pub fn choose(&self, attempt: u32) -> Inputs {
-        let quarters = |times: u32| 4_usize.saturating_pow(times);
-        let groups: usize = self.groups.values().map(VecDeque::len).sum();
-        let (groups_max, requests_share) = match attempt {
-            0..7 => (groups, Some(quarters(attempt))),
-            7..14 => (groups.checked_div(quarters(attempt.saturating_sub(6))).unwrap_or(0), None),
-            _ => (0, Some(quarters(attempt.saturating_sub(14)))),
-        };
-        let mut chosen = Inputs::default();
-        let mut bytes = 0_usize;
-        let in_turn =
-            (0..GROUPS_WAITING_MAX).flat_map(|turn| self.groups.values().filter_map(move |waiting| waiting.get(turn)));
-        for (group, _) in in_turn.take(groups_max) {
-            let added = length(&group.clone().into_decision());
-            if bytes.saturating_add(added) > Payload::BYTES_MAX_OF_INPUTS {
+    pub fn choose(&self, room: Room) -> Inputs {
+        let turns = (0..GROUPS_WAITING_MAX).flat_map(|turn| {
+            self.groups.iter().filter_map(move |(cluster, waiting)| Some((*cluster, waiting.get(turn)?)))
+        });
+        let (mut groups, mut group_bytes, mut skipped) = (Vec::new(), 0_usize, HashSet::new());
+        for (cluster, waiting) in turns {
+            // What follows a group that has no room is not due.
+            if skipped.contains(&cluster) || !Room::has_group(group_bytes, waiting.bytes) {
+                skipped.insert(cluster);
+                continue;
+            }
+            group_bytes = group_bytes.saturating_add(waiting.bytes);
+            groups.push(waiting.group.clone());
+        }
+        let (mut requests, mut bytes) = (Vec::new(), 0_usize);
+        for waiting in self.requests.values() {
+            if room.is_full(requests.len()) {
                 break;
             }
-            bytes = bytes.saturating_add(added);
-            chosen.groups.push(group.clone());
-        }
-        let requests_max = requests_share.map_or(0, |share| self.requests.len().div_ceil(share));
-        for waiting in self.requests.values().take(requests_max) {
-            if !Payload::has_room(chosen.requests.len(), bytes, waiting.bytes) {
-                break;
+            if room.has(requests.len(), bytes, waiting.bytes) {
+                bytes = bytes.saturating_add(waiting.bytes);
+                requests.push(waiting.request.clone());
             }
-            bytes = bytes.saturating_add(waiting.bytes);
-            chosen.requests.push(waiting.request.clone());
         }
-        chosen
+        Inputs { groups, requests }
     }
 
-    /// What this member has known for too long and the proposal leaves out, while it has room for it.
+    /// The group that is due from each cluster, where it waits.
+    pub fn due_groups(&self) -> impl Iterator<Item = &VerifiedGroup> {
+        self.groups.values().filter_map(|waiting| Some(&waiting.front()?.group))
+    }
+
+    /// What this member has known for too long and the proposal leaves out, while it has room for it: a request, or else
+    /// groups of which at least one can be executed beside the proposal.
     #[must_use]
-    pub fn left_out(&self, inputs: &Inputs, payload_bytes: usize, now_ms: u64) -> Option<(LeftOut, Inputs)> {
+    pub fn left_out(&self, inputs: &Inputs, room: Room, now_ms: u64) -> Vec<(LeftOut, Inputs)> {
         let is_old = |since_ms: u64| now_ms.saturating_sub(since_ms) >= KNOWN_MS_MAX;
-        for (cluster, waiting) in &self.groups {
-            let Some((group, _)) = waiting.front().filter(|(_, since_ms)| is_old(*since_ms)) else { continue };
+        let mut left_out = Vec::new();
+        if self.requests.first_key_value().is_some_and(|(_, waiting)| is_old(waiting.since_ms)) {
+            let taken: HashSet<Digest> = inputs.requests.iter().map(VerifiedRequest::digest).collect();
+            let (count, bytes) = (taken.len(), lengths(inputs.requests.iter().map(VerifiedRequest::request)));
+            let request =
+                self.requests.values().take_while(|waiting| is_old(waiting.since_ms)).find(|waiting| {
+                    !taken.contains(&waiting.request.digest()) && room.has(count, bytes, waiting.bytes)
+                });
+            left_out.extend(request.map(|waiting| {
+                let alone = Inputs { groups: Vec::new(), requests: vec![waiting.request.clone()] };
+                (LeftOut::Request(waiting.request.digest()), alone)
+            }));
+        }
+        let bytes = lengths(inputs.groups.iter().map(|group| &**group.decision()));
+        left_out.extend(self.groups.iter().filter_map(|(cluster, waiting)| {
+            let WaitingGroup { group, bytes: added, .. } =
+                waiting.front().filter(|waiting| is_old(waiting.since_ms))?;
             let is_taken = inputs.groups.iter().any(|taken| taken.from() == *cluster);
-            let fits =
-                payload_bytes.saturating_add(length(&group.clone().into_decision())) <= Payload::BYTES_MAX_OF_INPUTS;
-            if !is_taken && fits {
-                let alone = Inputs { groups: vec![group.clone()], requests: Vec::new() };
-                return Some((LeftOut::Group(*cluster), alone));
-            }
-        }
-        if self.requests.first_key_value().is_none_or(|(_, waiting)| !is_old(waiting.since_ms)) {
-            return None;
-        }
-        let taken: HashSet<Digest> = inputs.requests.iter().map(VerifiedRequest::digest).collect();
-        let left_out = self.requests.values().take_while(|waiting| is_old(waiting.since_ms)).find(|waiting| {
-            !taken.contains(&waiting.request.digest())
-                && Payload::has_room(inputs.requests.len(), payload_bytes, waiting.bytes)
-        })?;
-        let alone = Inputs { groups: Vec::new(), requests: vec![left_out.request.clone()] };
-        Some((LeftOut::Request(left_out.request.digest()), alone))
+            let alone = Inputs { groups: vec![group.clone()], requests: Vec::new() };
+            (!is_taken && Room::has_group(bytes, *added)).then_some((LeftOut::Group(*cluster), alone))
+        }));
+        left_out
+    }
+}
+
+/// Who signed a request; `None` for a read.
+fn signer(request: &VerifiedRequest) -> Option<AccountId> {
+    match request.request() {
+        Request::Get(_) => None,
+        Request::Instruct(signed) => Some(signed.instruction.signer),
     }
 }
 
@@ -229,38 +304,45 @@ fn length(value: &impl BorshSerialize) -> usize {
     borsh::object_length(value).unwrap_or(usize::MAX)
 }
 
+fn lengths<'a, T: BorshSerialize + 'a>(values: impl Iterator<Item = &'a T>) -> usize {
+    values.map(length).fold(0, usize::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{chain, write};
+    use crate::chain::testing::{chain, get, write, write_by};
+    use fastpay_core::AccountKey;
+
+    fn room(chain: &crate::chain::Chain) -> Room {
+        Room::after(chain.state(), chain.layout())
+    }
 
     #[test]
     fn what_is_known_for_long_must_be_proposed_and_what_is_new_need_not() {
         let chain = chain();
         let mut pool = Pool::default();
         let (old, new) = (write(&chain, 0), write(&chain, 1));
-        assert_eq!(pool.add_request(old.clone(), 1_000), Added::New);
-        assert_eq!(pool.add_request(old.clone(), 5_999), Added::Known, "the first time counts");
-        assert_eq!(pool.add_request(new.clone(), 5_999), Added::New);
-        let nothing = Inputs::default();
-        assert!(pool.left_out(&nothing, 0, 5_999).is_none());
-        assert_eq!(pool.left_out(&nothing, 0, 6_000).unwrap().0, LeftOut::Request(old.digest()));
+        assert_eq!(pool.add_request(&old, 1_000), Added::New);
+        assert_eq!(pool.add_request(&old, 5_999), Added::Known, "the first time counts");
+        assert_eq!(pool.add_request(&new, 5_999), Added::New);
+        let (nothing, room) = (Inputs::default(), room(&chain));
+        assert!(pool.left_out(&nothing, room, 5_999).is_empty());
+        assert_eq!(pool.left_out(&nothing, room, 6_000)[0].0, LeftOut::Request(old.digest()));
         let with_old = Inputs { groups: Vec::new(), requests: vec![old.clone()] };
-        assert!(pool.left_out(&with_old, 100, 6_000).is_none());
-        let full = Payload::BYTES_MAX_OF_INPUTS;
-        assert!(pool.left_out(&nothing, full, 6_000).is_none(), "no room");
-        assert_eq!(pool.choose(0).requests, [old, new]);
+        assert!(pool.left_out(&with_old, room, 6_000).is_empty());
+        assert_eq!(pool.choose(room).requests, [old, new]);
         pool.decided(&with_old, chain.state());
-        assert_eq!(pool.choose(0).requests.len(), 1);
+        assert_eq!(pool.choose(room).requests.len(), 1);
     }
 
     #[test]
-    fn what_waits_for_two_seconds_is_passed_on_again_once() {
+    fn what_waits_for_a_second_is_passed_on_again_once() {
         let chain = chain();
         let mut pool = Pool::default();
         let requests: Vec<_> = (0..3).map(|sequence| write(&chain, sequence)).collect();
         for (request, since_ms) in requests.iter().zip([0, 100, 2_000]) {
-            pool.add_request(request.clone(), since_ms);
+            pool.add_request(request, since_ms);
         }
         assert!(pool.due_again(ALONE_MS_MAX - 1).is_empty());
         pool.decided(&Inputs { groups: Vec::new(), requests: vec![requests[0].clone()] }, chain.state());
@@ -280,42 +362,90 @@ mod tests {
             assert!(!pool.add_group(group.clone(), chain.state(), 0), "once");
         }
         assert_eq!(pool.due_from(from, chain.state()), None, "enough wait");
-        let nothing = Inputs::default();
-        assert!(pool.left_out(&nothing, 0, KNOWN_MS_MAX - 1).is_none());
-        let (what, alone) = pool.left_out(&nothing, 0, KNOWN_MS_MAX).unwrap();
+        let (nothing, room) = (Inputs::default(), room(&chain));
+        assert!(pool.left_out(&nothing, room, KNOWN_MS_MAX - 1).is_empty());
+        let (what, alone) = pool.left_out(&nothing, room, KNOWN_MS_MAX).remove(0);
         assert_eq!((what, alone.groups.len()), (LeftOut::Group(from), 1));
-        assert!(pool.left_out(&pool.choose(0), 0, KNOWN_MS_MAX).is_none());
-        assert_eq!([0, 6, 7, 8, 14].map(|attempt| pool.choose(attempt).groups.len()), [8, 8, 2, 0, 0]);
+        let mut inputs = pool.choose(room);
+        assert_eq!(inputs.groups.len(), 8);
+        assert!(pool.left_out(&inputs, room, KNOWN_MS_MAX).is_empty());
+        let decision = groups[3].decision();
+        assert_eq!(pool.known_group(decision), Some(&groups[3]));
+        let mut altered = CompactDecision::clone(decision);
+        altered.group.messages.clear();
+        assert_eq!(pool.known_group(&altered), None);
 
-        let inputs = pool.choose(7);
+        inputs.groups.truncate(2);
         let (_, judged) = chain.make(&keys()[0], NOW, inputs.clone()).unwrap();
         let certificate = certify(&judged.header);
         chain.advance(judged, certificate);
         pool.decided(&inputs, chain.state());
-        assert_eq!(pool.choose(0).groups.first(), groups.get(2));
+        assert_eq!(pool.choose(room).groups.first(), groups.get(2));
         pool.exclude(from);
         assert!(pool.is_empty());
         assert_eq!(pool.due_from(from, chain.state()), None, "nothing more is taken from a faulty cluster");
     }
 
     #[test]
-    fn too_much_is_told_to_wait() {
+    fn reads_and_one_signer_keep_nobody_else_out() {
         let chain = chain();
-        let mut pool = Pool { bytes: REQUEST_BYTES_WAITING_MAX - 100, ..Pool::default() };
-        assert_eq!(pool.add_request(write(&chain, 0), 0), Added::Busy);
-        assert!(pool.is_empty());
+        let mut pool = Pool::default();
+        for nonce in 0..REQUESTS_WAITING_MAX as u64 {
+            assert_eq!(pool.add_request(&get(nonce), 0), Added::New);
+        }
+        assert_eq!(pool.add_request(&get(u64::MAX), 0), Added::Busy);
+        for sequence in 0..OF_SIGNER_MAX as u64 {
+            assert_eq!(pool.add_request(&write(&chain, sequence), 0), Added::New);
+        }
+        assert_eq!(pool.add_request(&write(&chain, OF_SIGNER_MAX as u64), 0), Added::Busy);
+        let other = AccountKey::ed25519([77; 32]);
+        assert_eq!(pool.add_request(&write_by(&chain, &other, 0), 0), Added::New);
+        let decided = Inputs { groups: Vec::new(), requests: vec![write(&chain, 0), get(0)] };
+        pool.decided(&decided, chain.state());
+        assert_eq!(pool.add_request(&write(&chain, OF_SIGNER_MAX as u64), 0), Added::New);
+        assert_eq!(pool.add_request(&get(u64::MAX), 0), Added::New);
     }
 
     #[test]
-    fn less_is_chosen_after_too_much() {
+    fn too_much_is_told_to_wait() {
         let chain = chain();
-        let mut pool = Pool::default();
-        for sequence in 0..10 {
-            pool.add_request(write(&chain, sequence), 0);
+        let full = || Share { count: 1, bytes: REQUEST_BYTES_WAITING_MAX - 10 };
+        let mut pool = Pool { reads: full(), instructions: full(), ..Pool::default() };
+        assert_eq!(pool.add_request(&write(&chain, 0), 0), Added::Busy);
+        assert_eq!(pool.add_request(&get(0), 0), Added::Busy);
+        assert!(pool.is_empty());
+    }
+
+    /// Two members know requests of all lengths in different orders. Whatever fills the proposal of one, the other one
+    /// finds nothing that had room.
+    #[test]
+    fn an_honest_leader_leaves_out_nothing_that_has_room_in_whatever_order_others_know_it() {
+        use crate::chain::testing::write_of;
+        use rand::seq::SliceRandom as _;
+        use rand::{RngExt as _, SeedableRng as _};
+        let chain = chain();
+        let seed = rand::random::<u64>();
+        println!("seed {seed}");
+        let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+        let mut requests: Vec<VerifiedRequest> = (0..200)
+            .map(|at| {
+                let length = [10, 1_000, 16_000, random.random_range(0..16_384)][random.random_range(0..4)];
+                write_of(&chain, &AccountKey::ed25519([at as u8 + 1; 32]), at, length)
+            })
+            .collect();
+        for room in [room(&chain), Room::tight(1, 0), Room::tight(0, 0), Room::tight(50, 100_000)] {
+            let (mut leader, mut judge) = (Pool::default(), Pool::default());
+            requests.iter().for_each(|request| assert_eq!(leader.add_request(request, 0), Added::New));
+            requests.shuffle(&mut random);
+            requests.iter().for_each(|request| assert_eq!(judge.add_request(request, 0), Added::New));
+            let inputs = leader.choose(room);
+            assert!(!inputs.requests.is_empty());
+            assert!(inputs.requests.len() < requests.len(), "not all have room");
+            assert!(judge.left_out(&inputs, room, KNOWN_MS_MAX).is_empty(), "seed {seed}");
+            let mut censored = inputs;
+            let censored_one = censored.requests.remove(0);
+            let left_out = judge.left_out(&censored, room, KNOWN_MS_MAX);
+            assert!(!left_out.is_empty(), "{} bytes had room, seed {seed}", length(censored_one.request()));
         }
-        assert_eq!(
-            [0, 1, 2, 6, 7, 13, 14, 20].map(|attempt| pool.choose(attempt).requests.len()),
-            [10, 3, 1, 1, 0, 0, 10, 1]
-        );
     }
 }

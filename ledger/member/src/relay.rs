@@ -1,18 +1,19 @@
-//! Passes clients' requests on to the other members, so that whoever leads can propose them, and all know what a leader
-//! leaves out: when they come, again when they have waited for long, and again when a leader leaves one out. A client can
-//! do the same: it sends a request to f + 1 members.
+//! Passes clients' requests on within the cluster: to the leader when they come and when the leader changes, so that it
+//! can propose them; to all members when they have waited for long, and when a leader leaves one out, so that all know
+//! what it leaves out. A client can do the same: it sends a request to f + 1 members.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastpay_ledger_client::api::MESSAGE_BYTES_MAX;
 use fastpay_ledger_client::api::proto::RelayRequest;
 use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
-use fastpay_ledger_statement::{VerifiedRequest, Wire};
+use fastpay_ledger_statement::{MemberKey, VerifiedRequest, Wire};
 use tokio::sync::mpsc;
 use tonic::transport::Channel;
 
-/// So many requests wait for a member that is slow. More are not passed on to it.
-const WAITING_MAX: usize = 4_096;
+/// So many requests wait for a member that is slow: all that a member keeps. More are not passed on to it.
+const WAITING_MAX: usize = 16_384;
 /// One call passes on so many.
 const BATCH_MAX: usize = 256;
 /// And so many bytes.
@@ -21,33 +22,38 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The way to the other members.
 #[derive(Clone, Debug, Default)]
-pub struct Relay(Vec<mpsc::Sender<Vec<u8>>>);
+pub struct Relay(BTreeMap<MemberKey, mpsc::Sender<Vec<u8>>>);
 
 impl Relay {
     /// Starts to pass on to these members. Needs a runtime.
     #[must_use]
-    pub fn start(members: Vec<Channel>) -> Self {
-        let start = |member: Channel| {
+    pub fn start(members: impl IntoIterator<Item = (MemberKey, Channel)>) -> Self {
+        let start = |(key, member): (MemberKey, Channel)| {
             let (requests, waiting) = mpsc::channel(WAITING_MAX);
             tokio::spawn(pass_on(LedgerClient::new(member), waiting));
-            requests
+            (key, requests)
         };
         Self(members.into_iter().map(start).collect())
     }
 
     /// The way to one member, for tests.
     #[cfg(test)]
-    pub(crate) fn to(member: mpsc::Sender<Vec<u8>>) -> Self {
-        Self(vec![member])
+    pub(crate) fn to(key: MemberKey, member: mpsc::Sender<Vec<u8>>) -> Self {
+        Self(BTreeMap::from([(key, member)]))
     }
 
-    /// Passes a request on, if the others are not far behind.
+    /// Passes an encoded request on to one other member, if that is not far behind.
+    pub fn pass_on_to(&self, member: MemberKey, encoded: Vec<u8>) {
+        if let Some(member) = self.0.get(&member) {
+            // This member keeps the request, and passes it on again later.
+            let _ = member.try_send(encoded);
+        }
+    }
+
+    /// Passes a request on to all other members.
     pub fn pass_on(&self, request: &VerifiedRequest) {
         let encoded = request.request().encode();
-        for member in &self.0 {
-            // This member keeps the request, and proposes it when it leads.
-            let _ = member.try_send(encoded.clone());
-        }
+        self.0.keys().for_each(|member| self.pass_on_to(*member, encoded.clone()));
     }
 }
 

@@ -9,6 +9,7 @@ use fastpay_ledger_statement::{
     Outcome, Outputs, Receiver, Rejection, Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
 };
 
+use crate::awaited::Awaited;
 use crate::outbox::{LOOK_UP_BYTES_MAX, Outgoing, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 use crate::state::State;
 
@@ -50,10 +51,11 @@ impl State {
         if let Some(twice) = requests.iter().map(VerifiedRequest::digest).find(|digest| !digests.insert(*digest)) {
             return Err(FoldError::Repeated(twice));
         }
-        let mut draft =
-            Draft { layout, moment, state: self.clone(), writes: 0, maturing: Vec::new(), outbox: BTreeMap::new() };
+        let (state, awaited, outbox) = (self.clone(), BTreeMap::new(), BTreeMap::new());
+        let mut draft = Draft { layout, moment, state, writes: 0, maturing: Vec::new(), awaited, outbox };
         groups.iter().try_for_each(|group| draft.take(group))?;
         requests.iter().for_each(|request| draft.receive(request));
+        draft.close_awaited();
         let outputs = draft.send()?;
         Ok(Executed { state: draft.state, outputs })
     }
@@ -68,6 +70,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) writes: u32,
     /// Announcements that mature at this height. Their acceptances name the committee's group of it.
     pub(crate) maturing: Vec<(CommitteeNumber, Digest)>,
+    /// The requests that await answers, of each cluster that this height asks or hears.
+    pub(crate) awaited: BTreeMap<ClusterId, Awaited>,
     /// What is to be sent, in order.
     pub(crate) outbox: BTreeMap<Receiver, Outgoing>,
 }
@@ -84,8 +88,14 @@ impl Draft<'_> {
         if (number, group.group().previous) != (due.next, due.previous) {
             return Err(FoldError::NotDue { from, number, due: due.next });
         }
+        let faulty = FoldError::Faulty { from, number };
+        let mut requests = group.requests().ok_or(faulty)?.iter();
         for message in &group.group().messages {
-            self.take_message(from, message).ok_or(FoldError::Faulty { from, number })?;
+            let taken = match message {
+                Message::Request(_) => requests.next().and_then(|request| self.take_request(from, request)),
+                message => self.take_message(from, message),
+            };
+            taken.ok_or(faulty)?;
         }
         self.state.put(StateKey::Taken(from), &group.cursor());
         Ok(())
@@ -95,13 +105,6 @@ impl Draft<'_> {
     fn take_message(&mut self, from: ClusterId, message: &Message) -> Option<()> {
         let partition = self.layout.partition();
         match message {
-            Message::Request(request) => {
-                if partition.of_request(request) != self.layout.us() {
-                    return None;
-                }
-                let request = request.clone().verify(self.layout.deployment()).ok()?;
-                self.execute(&request, Receiver::Cluster(from));
-            }
             Message::Answer(answer) => self.pass_back(from, answer)?,
             Message::Credit(credit) => {
                 if partition.of_reserve(&credit.to) != self.layout.us() {
@@ -126,8 +129,17 @@ impl Draft<'_> {
                 self.count_taken(from, asset, amount)?;
                 self.unlocking(unlocking);
             }
-            Message::Event(_) => return None,
+            Message::Request(_) | Message::Event(_) => return None,
         }
+        Some(())
+    }
+
+    /// `None` if no honest cluster would pass this request on to here.
+    fn take_request(&mut self, from: ClusterId, request: &VerifiedRequest) -> Option<()> {
+        if self.layout.partition().of_request(request.request()) != self.layout.us() {
+            return None;
+        }
+        self.execute(request, Receiver::Cluster(from));
         Some(())
     }
 
@@ -153,34 +165,20 @@ impl Draft<'_> {
         }
     }
 
-    /// Passes a request on to the cluster that executes it. While its answer is awaited, the same one is not passed on
-    /// again: the one answer is for everybody who sent it.
+    /// Passes a request on to the cluster that executes it.
     fn pass_on(&mut self, to: ClusterId, request: &VerifiedRequest) {
-        let pending = StateKey::Pending(to, request.digest());
-        if self.state.read(&pending).is_some() {
-            return;
-        }
-        let count = self.pending_count(to);
-        if count >= PENDING_MAX {
+        if self.awaited_count(to) >= PENDING_MAX {
             self.answer(request, Err(Rejection::Busy), Receiver::Clients);
-            return;
+        } else {
+            self.await_answer(to, request.digest());
+            self.push(Receiver::Cluster(to), Message::Request(request.request().clone()));
         }
-        self.state.put(StateKey::PendingCount(to), &count.saturating_add(1));
-        self.state.put(pending, &());
-        self.push(Receiver::Cluster(to), Message::Request(request.request().clone()));
-    }
-
-    fn pending_count(&self, to: ClusterId) -> u64 {
-        self.state.get(&StateKey::PendingCount(to)).unwrap_or_default()
     }
 
     /// Passes the answer to a request on to the clients. `None` if this cluster awaits no such answer from that one: it
     /// may answer for itself alone, and once.
     fn pass_back(&mut self, from: ClusterId, answer: &Answer) -> Option<()> {
-        let pending = StateKey::Pending(from, answer.request);
-        self.state.read(&pending)?;
-        self.state.tree.remove(&pending);
-        self.state.put(StateKey::PendingCount(from), &self.pending_count(from).saturating_sub(1));
+        self.answered(from, answer.request)?;
         self.push(Receiver::Clients, Message::Answer(answer.clone()));
         Some(())
     }

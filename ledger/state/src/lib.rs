@@ -20,6 +20,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod audit;
+mod awaited;
 mod committees;
 mod draft;
 mod outbox;
@@ -33,7 +34,7 @@ mod unlocks;
 
 pub use audit::{Holdings, Overdraft, overdrafts};
 pub use draft::{Executed, FoldError, Moment, PENDING_MAX};
-pub use outbox::{COMMITTEE_GROUP_INTERVAL_MS, LOOK_UP_BYTES_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
+pub use outbox::{COMMITTEE_GROUP_INTERVAL_MS, LOOK_UP_BYTES_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waiting};
 pub use rotation::DEADLINE_MAX_S;
 pub use sequence::ANSWERS_KEPT;
 pub use state::State;

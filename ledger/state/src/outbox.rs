@@ -10,6 +10,7 @@ use fastpay_ledger_statement::{
 };
 
 use crate::draft::{Draft, FoldError};
+use crate::state::State;
 
 /// A FastPay committee gets a group at the first height this long after its last one, so that its authorities know the
 /// ledger's time [LEDGER 3].
@@ -38,6 +39,24 @@ struct Queue {
     end: u64,
     /// The length of all.
     bytes: u64,
+}
+
+/// What waits for a receiver after a height.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// The number of messages.
+    pub messages: u64,
+    /// Their length.
+    pub bytes: u64,
+}
+
+impl State {
+    /// What waits for a receiver.
+    #[must_use]
+    pub fn waiting(&self, to: Receiver) -> Waiting {
+        let Queue { first, end, bytes } = self.get(&StateKey::Queue(to)).unwrap_or_default();
+        Waiting { messages: end.saturating_sub(first), bytes }
+    }
 }
 
 /// A group that is being filled.

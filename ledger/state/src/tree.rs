@@ -54,9 +54,10 @@ impl Tree {
     }
 
     pub(crate) fn remove(&mut self, key: &StateKey) {
+        let digest = key.digest();
         // Without the entry, nothing is copied.
-        if self.get(key).is_some() {
-            self.0.remove(0, &key.digest());
+        if matches!(self.0.find(&digest, |_| ()), (Node::Leaf(leaf), _) if leaf.digest == digest) {
+            self.0.remove(0, &digest);
         }
     }
 

@@ -1,6 +1,8 @@
 //! What one receiver needs of a decision: its group, the path to the root, and the certificate [Heraclius, compact
 //! decision]. Any member may hand it over: nothing in it is taken on anyone's word.
 
+use std::sync::Arc;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{Digest, MerklePath, SignedDigest};
 
@@ -11,6 +13,7 @@ use crate::group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, Outputs};
 use crate::header::Header;
 use crate::identity::{ClusterId, Deployment, Receiver, Time};
 use crate::members::Members;
+use crate::request::VerifiedRequest;
 
 /// A decision as one receiver gets it, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -76,16 +79,29 @@ impl CompactDecision {
     }
 }
 
-/// A group that is due, and that a quorum of its cluster certified. Cannot be deserialised: only checking makes one.
+/// A group that is due, and that a quorum of its cluster certified. Cannot be deserialised: only checking makes one. A copy
+/// costs nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedGroup {
-    decision: CompactDecision,
+    decision: Arc<CompactDecision>,
     digest: Digest,
+    /// `None` if one of them does not hold.
+    requests: Option<Arc<[VerifiedRequest]>>,
 }
 
 impl VerifiedGroup {
-    pub(crate) fn new(decision: CompactDecision, digest: Digest) -> Self {
-        Self { decision, digest }
+    pub(crate) fn new(
+        decision: Arc<CompactDecision>,
+        digest: Digest,
+        requests: Option<Arc<[VerifiedRequest]>>,
+    ) -> Self {
+        Self { decision, digest, requests }
+    }
+
+    /// The requests among its messages, in their order. `None` if one does not hold: no honest cluster passes it on.
+    #[must_use]
+    pub fn requests(&self) -> Option<&[VerifiedRequest]> {
+        self.requests.as_deref()
     }
 
     /// The cluster that decided.
@@ -112,6 +128,12 @@ impl VerifiedGroup {
         &self.decision.group
     }
 
+    /// Whether the group is due.
+    #[must_use]
+    pub fn is_due(&self, cursor: Cursor) -> bool {
+        (cursor.next, cursor.previous) == (self.group().number, self.group().previous)
+    }
+
     /// The group that is due after this one.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
@@ -120,14 +142,8 @@ impl VerifiedGroup {
 
     /// The decision, as it was checked.
     #[must_use]
-    pub fn decision(&self) -> &CompactDecision {
+    pub fn decision(&self) -> &Arc<CompactDecision> {
         &self.decision
-    }
-
-    /// The decision, no longer marked as verified.
-    #[must_use]
-    pub fn into_decision(self) -> CompactDecision {
-        self.decision
     }
 }
 

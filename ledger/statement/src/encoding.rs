@@ -1,6 +1,9 @@
 //! Encodings: a version byte, then borsh, which has one encoding for each value of these types. Reading is bounded by
 //! the length of the whole, before anything is allocated.
 
+use std::io;
+
+use blake3::hazmat::{ContextKey, HasherExt as _};
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::Digest;
 
@@ -53,9 +56,47 @@ pub enum DecodeError {
     Malformed,
 }
 
-/// The hash of a value, in the domain of `context`, which no other kind of statement has.
-pub(crate) fn digest(context: &'static str, value: &impl BorshSerialize) -> Digest {
-    let mut hasher = blake3::Hasher::new_derive_key(context);
-    value.serialize(&mut hasher).expect("a hasher takes every write");
+/// The hash of a value, in the domain of a context, which no other kind of statement has. The context is hashed once.
+macro_rules! digest {
+    ($context:literal, $value:expr $(,)?) => {{
+        static KEY: std::sync::LazyLock<blake3::hazmat::ContextKey> =
+            std::sync::LazyLock::new(|| blake3::hazmat::hash_derive_key_context($context));
+        $crate::encoding::digest_in(&KEY, $value)
+    }};
+}
+pub(crate) use digest;
+
+/// The hash of a value in the domain of a context with this key.
+pub(crate) fn digest_in(context: &ContextKey, value: &impl BorshSerialize) -> Digest {
+    let mut writer = Writer { hasher: blake3::Hasher::new_from_context_key(context), short: [0; 256], used: 0 };
+    value.serialize(&mut writer).expect("a hasher takes every write");
+    let Writer { hasher, short, used } = &mut writer;
+    hasher.update(short.get(..*used).unwrap_or_default());
     Digest::new(*hasher.finalize().as_bytes())
+}
+
+/// Collects the many short writes of an encoding: the hasher is called once for most values.
+struct Writer {
+    hasher: blake3::Hasher,
+    short: [u8; 256],
+    used: usize,
+}
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = self.used.saturating_add(bytes.len());
+        if let Some(room) = self.short.get_mut(self.used..end) {
+            room.copy_from_slice(bytes);
+            self.used = end;
+        } else {
+            self.hasher.update(self.short.get(..self.used).unwrap_or_default());
+            self.hasher.update(bytes);
+            self.used = 0;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

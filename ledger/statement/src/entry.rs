@@ -37,9 +37,10 @@ pub enum StateKey {
     SentTotal(ClusterId, Asset),
     /// The total of an asset taken from a cluster since the genesis.
     TakenTotal(ClusterId, Asset),
-    /// Whether a request was passed on to a cluster, and awaits its answer: present if so.
-    Pending(ClusterId, Digest),
-    /// The number of requests that await answers from a cluster.
+    /// The digests of the requests that one height passed on to a cluster and that await their answers, in order; by the
+    /// number of such a height.
+    Pending(ClusterId, u64),
+    /// The numbers of the first entry of [`StateKey::Pending`] and of the next one to be added, and all its requests.
     PendingCount(ClusterId),
     /// The messages that wait for a receiver: the numbers of the first one and of the next to be added, and all bytes.
     Queue(Receiver),
@@ -71,7 +72,7 @@ impl StateKey {
     /// The key's place in the tree.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        digest("fastpay ledger state key v1", self)
+        digest!("fastpay ledger state key v1", self)
     }
 }
 
@@ -164,7 +165,7 @@ impl StateProof {
 /// The hash of an entry's value.
 #[must_use]
 pub fn value_digest(value: &[u8]) -> Digest {
-    digest("fastpay ledger state value v1", &value)
+    digest!("fastpay ledger state value v1", &value)
 }
 
 /// The bit of a key's hash at this depth, from the most significant.

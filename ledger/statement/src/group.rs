@@ -49,7 +49,7 @@ impl GroupHead {
     /// The group's digest: its leaf in the tree of outputs.
     #[must_use]
     pub fn digest(&self, deployment: Deployment, from: ClusterId) -> Digest {
-        digest("fastpay ledger group v1", &(deployment, from, self))
+        digest!("fastpay ledger group v1", &(deployment, from, self))
     }
 }
 
@@ -57,17 +57,13 @@ impl Group {
     /// The group without its messages.
     #[must_use]
     pub fn head(&self) -> GroupHead {
-        let root = MessageTree::new(&self.messages).map_or(Digest::ZERO, |tree| tree.root());
-        let count = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
-        GroupHead { to: self.to, number: self.number, previous: self.previous, count, root }
+        self.head_of(MessageTree::new(&self.messages).as_ref())
     }
 
-    /// The paths of the messages at `indexes` to the root in the head, each the proof of one client's answer. There is
-    /// none for an index beyond the last.
-    pub(crate) fn message_paths(&self, indexes: impl IntoIterator<Item = usize>) -> Vec<MessagePath> {
-        let tree = MessageTree::new(&self.messages);
-        let path = |index| tree.as_ref().and_then(|tree| tree.path(index));
-        indexes.into_iter().filter_map(path).collect()
+    fn head_of(&self, tree: Option<&MessageTree>) -> GroupHead {
+        let root = tree.map_or(Digest::ZERO, MessageTree::root);
+        let count = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
+        GroupHead { to: self.to, number: self.number, previous: self.previous, count, root }
     }
 }
 
@@ -90,6 +86,7 @@ impl MessagePath {
 }
 
 /// The tree over a group's messages.
+#[derive(Debug)]
 struct MessageTree {
     runs: Vec<MerkleTree>,
     top: MerkleTree,
@@ -116,13 +113,15 @@ impl MessageTree {
 }
 
 fn message_digest(message: &Message) -> Digest {
-    digest("fastpay ledger message v1", message)
+    digest!("fastpay ledger message v1", message)
 }
 
 /// All groups of one height, in the order of their receivers.
 #[derive(Debug)]
 pub struct Outputs {
     groups: Vec<Group>,
+    /// Of each group.
+    hashed: Vec<(GroupHead, Option<MessageTree>)>,
     tree: Option<MerkleTree>,
 }
 
@@ -134,8 +133,25 @@ impl Outputs {
         if groups.len() > RECEIVERS_MAX || groups.array_windows().any(|[a, b]| a.to == b.to) {
             return None;
         }
-        let digests: Vec<Digest> = groups.iter().map(|group| group.head().digest(deployment, from)).collect();
-        Some(Self { groups, tree: MerkleTree::new(&digests) })
+        let hashed = groups.iter().map(|group| {
+            let tree = MessageTree::new(&group.messages);
+            (group.head_of(tree.as_ref()), tree)
+        });
+        let hashed: Vec<_> = hashed.collect();
+        let digests: Vec<Digest> = hashed.iter().map(|(head, _)| head.digest(deployment, from)).collect();
+        Some(Self { groups, hashed, tree: MerkleTree::new(&digests) })
+    }
+
+    /// The head of the group to `receiver`, and the paths of its messages at `indexes` to the root in the head, each the
+    /// proof of one client's answer. There is none for an index beyond the last, and nothing without a group.
+    pub(crate) fn message_paths(
+        &self,
+        receiver: Receiver,
+        indexes: impl IntoIterator<Item = usize>,
+    ) -> Option<(GroupHead, Vec<MessagePath>)> {
+        let (head, tree) = self.hashed.iter().find(|(head, _)| head.to == receiver)?;
+        let path = |index| tree.as_ref().and_then(|tree| tree.path(index));
+        Some((*head, indexes.into_iter().filter_map(path).collect()))
     }
 
     /// The groups, in the order of their receivers.

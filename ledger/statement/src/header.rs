@@ -46,21 +46,21 @@ impl Wire for Header {
 /// The hash of a height's encoded payload. A payload is stored only under a header that names it [LEDGER 5].
 #[must_use]
 pub fn payload_digest(payload: &[u8]) -> Digest {
-    digest("fastpay ledger payload v1", &payload)
+    digest!("fastpay ledger payload v1", &payload)
 }
 
 impl Header {
     /// The id: the engine's value id.
     #[must_use]
     pub fn id(&self) -> Digest {
-        digest("fastpay ledger header v1", self)
+        digest!("fastpay ledger header v1", self)
     }
 
     /// What the maker signs: all fields but the signature.
     #[must_use]
     pub fn made_digest(&self) -> Digest {
         let Self { deployment, cluster, height, time, parent, inputs, state, outputs, maker, signature: _ } = self;
-        digest(
+        digest!(
             "fastpay ledger made header v1",
             &(deployment, cluster, height, time, parent, inputs, state, outputs, maker),
         )

@@ -20,7 +20,7 @@ impl Deployment {
     /// The deployment of this encoded genesis.
     #[must_use]
     pub fn of_genesis(genesis: &[u8]) -> Self {
-        Self(digest("fastpay ledger genesis v1", &genesis))
+        Self(digest!("fastpay ledger genesis v1", &genesis))
     }
 
     /// The EIP-712 domain of a FastPay committee on this ledger. Its contract is the last 20 bytes of

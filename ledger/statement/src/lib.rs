@@ -37,7 +37,7 @@ mod request;
 mod verifier;
 mod vote;
 
-pub use answer::{AnswerError, AnswerProof, ProvenAnswer};
+pub use answer::{AnswerError, AnswerProof, Answers, CertifiedAnswer, ProvenAnswer};
 pub use certificate::{CertificateError, QuorumCertificate};
 pub use committee::{
     Announced, Announcing, Bond, CurrentEpoch, FoundedCommittee, NextCommittee, Possession, SafetyParameters,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
@@ -248,7 +249,7 @@ impl Instruction {
     /// What the signer's key signs; it names the instruction.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        digest("fastpay ledger instruction v1", self)
+        digest!("fastpay ledger instruction v1", self)
     }
 
     /// Signs the instruction. A key that does not own the signer's account makes one that every shard refuses.
@@ -298,7 +299,7 @@ impl Request {
     #[must_use]
     pub fn digest(&self) -> Digest {
         match self {
-            Self::Get(get) => digest("fastpay ledger get v1", get),
+            Self::Get(get) => digest!("fastpay ledger get v1", get),
             Self::Instruct(signed) => signed.instruction.digest(),
         }
     }
@@ -308,28 +309,54 @@ impl Request {
     /// # Errors
     /// See [`RequestError`].
     pub fn verify(self, deployment: Deployment) -> Result<VerifiedRequest, RequestError> {
-        let found = self.encode().len();
-        if found > Self::BYTES_MAX {
-            return Err(RequestError::TooLong { found });
-        }
-        let digest = self.digest();
-        if let Self::Instruct(signed) = &self {
-            let SignedInstruction { instruction, authorization } = &**signed;
-            if instruction.deployment != deployment {
-                return Err(RequestError::OtherDeployment(instruction.deployment));
-            }
-            if !authorization.is_by(instruction.signer, digest) {
-                return Err(RequestError::Signature(instruction.signer));
-            }
-        }
-        Ok(VerifiedRequest { request: self, digest })
+        let unchecked = UncheckedRequest::new(Arc::new(self), deployment)?;
+        let holds = unchecked.authorization().is_none_or(|(signer, digest, by)| by.is_by(signer, digest));
+        unchecked.judge(holds)
     }
 }
 
-/// A request that its signer did sign. Cannot be deserialised: only checking makes one.
+/// A request of which all but the signature was checked.
+pub(crate) struct UncheckedRequest {
+    request: Arc<Request>,
+    digest: Digest,
+}
+
+impl UncheckedRequest {
+    pub(crate) fn new(request: Arc<Request>, deployment: Deployment) -> Result<Self, RequestError> {
+        let found = borsh::object_length(&*request).unwrap_or(usize::MAX).saturating_add(1);
+        if found > Request::BYTES_MAX {
+            return Err(RequestError::TooLong { found });
+        }
+        if let Request::Instruct(signed) = &*request
+            && signed.instruction.deployment != deployment
+        {
+            return Err(RequestError::OtherDeployment(signed.instruction.deployment));
+        }
+        Ok(Self { digest: request.digest(), request })
+    }
+
+    /// Who must have signed what, and the signature. A read has none.
+    pub(crate) fn authorization(&self) -> Option<(AccountId, Digest, &Authorization)> {
+        match &*self.request {
+            Request::Get(_) => None,
+            Request::Instruct(signed) => Some((signed.instruction.signer, self.digest, &signed.authorization)),
+        }
+    }
+
+    /// The request, if its signature holds.
+    pub(crate) fn judge(self, holds: bool) -> Result<VerifiedRequest, RequestError> {
+        let Self { request, digest } = self;
+        match &*request {
+            Request::Instruct(signed) if !holds => Err(RequestError::Signature(signed.instruction.signer)),
+            _ => Ok(VerifiedRequest { request, digest }),
+        }
+    }
+}
+
+/// A request that its signer did sign. Cannot be deserialised: only checking makes one. A copy costs nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedRequest {
-    request: Request,
+    request: Arc<Request>,
     digest: Digest,
 }
 
@@ -338,6 +365,12 @@ impl VerifiedRequest {
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// The request, shared.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Request> {
+        self.request.clone()
     }
 
     /// The digest that names it.
@@ -349,7 +382,7 @@ impl VerifiedRequest {
     /// The request, no longer marked as verified.
     #[must_use]
     pub fn into_request(self) -> Request {
-        self.request
+        Arc::unwrap_or_clone(self.request)
     }
 }
 

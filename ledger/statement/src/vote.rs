@@ -37,6 +37,6 @@ impl VoteStatement {
     /// What the member's key signs: 32 bytes, which are the whole message of the Ed25519 signature.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        digest("fastpay ledger vote v1", self)
+        digest!("fastpay ledger vote v1", self)
     }
 }

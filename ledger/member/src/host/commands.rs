@@ -1,25 +1,18 @@
 //! What the services ask.
 
 use fastpay_core::Digest;
-use fastpay_ledger_statement::{AnswerProof, ReadProof};
-use tokio::sync::oneshot;
+use fastpay_ledger_statement::{ReadProof, VerifiedRequest, Wire};
 
 use super::{Host, HostError, WAITERS_MAX};
-use crate::command::{Command, Status};
+use crate::command::{Command, Status, Waiter};
 use crate::pool::Added;
 
 impl Host {
     pub(super) fn carry_out(&mut self, command: Command) -> Result<(), HostError> {
         match command {
-            Command::Submit { request, is_relayed, answer, reply } => {
-                let digest = request.digest();
-                let is_awaited = answer.is_none_or(|answer| self.add_waiter(digest, answer));
-                let added =
-                    if is_awaited { self.pool.add_request(request.clone(), self.clock.now_ms()) } else { Added::Busy };
-                if added == Added::New && !is_relayed {
-                    self.relay.pass_on(&request);
-                }
-                let _ = reply.send(added);
+            Command::Submit { requests, is_relayed, waiter, reply } => {
+                let submit = |request| self.submit(request, is_relayed, waiter.as_ref());
+                let _ = reply.send(requests.into_iter().map(submit).collect());
             }
             Command::Read(key, reply) => {
                 let proof = self.chain.head().map(|(header, certificate)| ReadProof {
@@ -42,7 +35,7 @@ impl Host {
             Command::Status(reply) => {
                 let members = self.chain.members();
                 let index = |key| members.index(&key).unwrap_or_default();
-                let leader = self.chain.leaders().first().copied().map(index).unwrap_or_default();
+                let leader = index(self.chain.leader());
                 let head = self.chain.head().map(|(header, certificate)| (*header, certificate.clone()));
                 let _ = reply.send(Status { member: index(self.me.0), head, leader, votes: self.votes });
             }
@@ -53,6 +46,19 @@ impl Host {
         Ok(())
     }
 
+    fn submit(&mut self, request: VerifiedRequest, is_relayed: bool, waiter: Option<&Waiter>) -> Added {
+        let digest = request.digest();
+        if waiter.is_some_and(|waiter| !self.add_waiter(digest, waiter)) {
+            return Added::Busy;
+        }
+        let encoded = (!is_relayed).then(|| request.request().encode());
+        let added = self.pool.add_request(&request, self.clock.now_ms());
+        if let (Added::New, Some(encoded)) = (added, encoded) {
+            self.relay.pass_on_to(self.chain.leader(), encoded);
+        }
+        added
+    }
+
     /// Passes on what has waited for long, so that no member alone knows it.
     pub(super) fn pass_on_again(&mut self) {
         for request in self.pool.due_again(self.clock.now_ms()) {
@@ -60,18 +66,18 @@ impl Host {
         }
     }
 
-    pub(super) fn add_waiter(&mut self, request: Digest, waiter: oneshot::Sender<AnswerProof>) -> bool {
+    pub(super) fn add_waiter(&mut self, request: Digest, waiter: &Waiter) -> bool {
         if self.waiters.len() >= WAITERS_MAX {
             self.waiters.retain(|_, waiters| {
-                waiters.retain(|waiter| !waiter.is_closed());
+                waiters.retain(|waiter| !waiter.answers.is_closed());
                 !waiters.is_empty()
             });
         }
         let has_room = self.waiters.len() < WAITERS_MAX;
         if has_room {
             let waiters = self.waiters.entry(request).or_default();
-            waiters.retain(|waiter| !waiter.is_closed());
-            waiters.push(waiter);
+            waiters.retain(|other| !other.answers.is_closed() && other.id != waiter.id);
+            waiters.push(waiter.clone());
         }
         has_room
     }

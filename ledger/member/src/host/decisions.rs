@@ -1,6 +1,8 @@
 //! Decided heights: on disk first, then in the state; given to peers, and taken from them.
 
-use fastpay_ledger_statement::{AnswerProof, CompactDecision, MemberIndex, QuorumCertificate, Receiver};
+use std::collections::BTreeMap;
+
+use fastpay_ledger_statement::{Answers, CompactDecision, MemberIndex, QuorumCertificate, Receiver, Wire};
 use malachite::app::engine::host::SyncedValueOutcome;
 use malachite::app::types::ProposedValue;
 use malachite::app::types::core::{CommitCertificate, Round, Validity};
@@ -8,7 +10,9 @@ use malachite::app::types::sync::RawDecidedValue;
 
 use super::{Host, HostError, SYNC_BYTES_MAX};
 use crate::chain::{Chain, Judged};
+use crate::command::Waiter;
 use crate::engine::{Cluster, EngineHeight, MemberAddress, ProposedHeader, commit_of, votes_of};
+use crate::pool::Pool;
 use crate::store::{CHECKPOINT_INTERVAL, Checkpoint, Decided, Proposed, Store};
 
 impl Host {
@@ -24,7 +28,7 @@ impl Host {
         let certificate = certificate.ok_or(HostError::NoCertificate { height })?;
         let judged = match self.judged.remove(&id) {
             Some(judged) => judged,
-            None => self.chain.judge(&proposed).map_err(|fault| HostError::Divergence { height, fault })?,
+            None => self.chain.judge(&proposed, &self.pool).map_err(|fault| HostError::Divergence { height, fault })?,
         };
         let decided = Decided { proposed, certificate };
         self.store.decide(&decided)?;
@@ -35,7 +39,13 @@ impl Host {
         send_groups(&mut self.store, &judged, &certificate)?;
         self.answer(&judged, &certificate);
         self.pool.decided(&judged.inputs, &judged.executed.state);
+        let leader = self.chain.leader();
         self.chain.advance(judged, certificate);
+        if self.chain.leader() != leader {
+            for request in self.pool.requests() {
+                self.relay.pass_on_to(self.chain.leader(), request.request().encode());
+            }
+        }
         self.judged.clear();
         self.judged_in.clear();
         if self.chain.height().is_multiple_of(CHECKPOINT_INTERVAL)
@@ -49,13 +59,21 @@ impl Host {
 
     /// Gives the clients who wait here their answers.
     pub(super) fn answer(&mut self, judged: &Judged, certificate: &QuorumCertificate) {
-        for proof in AnswerProof::all(&judged.header, &judged.executed.outputs, certificate, |request| {
-            self.waiters.contains_key(&request)
-        }) {
-            for waiter in self.waiters.remove(&proof.answer.request).unwrap_or_default() {
-                // The client may have gone.
-                let _ = waiter.send(proof.clone());
+        let is_awaited = |request| self.waiters.contains_key(&request);
+        let Some(answers) = Answers::of(&judged.header, &judged.executed.outputs, certificate, is_awaited) else {
+            return;
+        };
+        let without = answers.without_answers();
+        let mut by_waiter: BTreeMap<u64, (Waiter, Answers)> = BTreeMap::new();
+        for (answer, path) in answers.answers {
+            for waiter in self.waiters.remove(&answer.request).unwrap_or_default() {
+                let (_, answers) = by_waiter.entry(waiter.id).or_insert_with(|| (waiter, without.clone()));
+                answers.answers.push((answer.clone(), path.clone()));
             }
+        }
+        for (waiter, answers) in by_waiter.into_values() {
+            // The client may have gone, or read too slowly.
+            let _ = waiter.answers.try_send(answers);
         }
     }
 
@@ -93,7 +111,7 @@ impl Host {
             return Ok(SyncedValueOutcome::LocalTransientError);
         }
         let header = *proposed.header();
-        match self.chain.judge(&proposed) {
+        match self.chain.judge(&proposed, &self.pool) {
             Err(fault) => {
                 tracing::error!("what a peer sent for height {height} does not hold: {fault}");
                 Ok(SyncedValueOutcome::PeerFault)
@@ -149,7 +167,9 @@ pub fn restore(mut chain: Chain, store: &mut Store, checkpoint: Option<Checkpoin
 fn replay(chain: &mut Chain, store: &mut Store) -> std::io::Result<()> {
     for height in chain.height().saturating_add(1)..=store.height() {
         let judged = match store.decided(height)? {
-            Some(decided) => chain.judge(&decided.proposed).ok().map(|judged| (judged, decided.certificate)),
+            Some(decided) => {
+                chain.judge(&decided.proposed, &Pool::default()).ok().map(|judged| (judged, decided.certificate))
+            }
             None => None,
         };
         let Some((judged, certificate)) = judged else {

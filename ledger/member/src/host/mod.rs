@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use fastpay_core::Digest;
-use fastpay_ledger_statement::{AnswerProof, MemberKeys, Time};
+use fastpay_ledger_statement::{MemberKeys, Time};
 use fastpay_program::Clock;
 use malachite::app::engine::host::{HeightParams, Next};
 use malachite::app::streaming::StreamContent;
@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 pub use self::decisions::restore;
 use crate::chain::{Chain, Fault, Judged};
-use crate::command::Command;
+use crate::command::{Command, Waiter};
 use crate::engine::{Cluster, EngineHeight, EngineVerifier, MemberAddress, Part, Validators};
 use crate::lie::Lie;
 use crate::pool::Pool;
@@ -42,7 +42,7 @@ const PASS_ON_INTERVAL: Duration = Duration::from_millis(250);
 const HEADERS_PER_ROUND_MAX: usize = 2;
 /// So many parts of each member are kept that are early.
 const EARLY_MAX: usize = 2;
-/// So many clients wait for answers.
+/// Answers to so many requests are awaited.
 const WAITERS_MAX: usize = 16_384;
 /// Sync sends so many bytes of heights at once, unless one alone is longer.
 const SYNC_BYTES_MAX: usize = 8 << 20;
@@ -65,7 +65,7 @@ pub struct Host {
     height: u64,
     round: Round,
     wanted: Option<Wanted>,
-    waiters: HashMap<Digest, Vec<oneshot::Sender<AnswerProof>>>,
+    waiters: HashMap<Digest, Vec<Waiter>>,
     heights: watch::Sender<u64>,
     relay: Relay,
     network: mpsc::Sender<NetworkMsg<Cluster>>,

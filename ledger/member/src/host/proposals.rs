@@ -2,7 +2,7 @@
 
 use fastpay_core::Digest;
 use fastpay_ledger_state::FoldError;
-use fastpay_ledger_statement::MemberKey;
+use fastpay_ledger_statement::{ClusterId, MemberKey, Time, VerifiedGroup, VerifiedRequest};
 use malachite::NetworkMsg;
 use malachite::app::streaming::StreamContent;
 use malachite::app::types::core::{Round, Validity};
@@ -12,6 +12,8 @@ use malachite::app::types::{LocallyProposedValue, ProposedValue};
 use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, JudgedPart, Wanted};
 use crate::chain::{Fault, Judged};
 use crate::engine::{Cluster, EngineHeight, MemberAddress, Part, ProposedHeader};
+use crate::pool::Inputs;
+use crate::room::Room;
 use crate::store::Proposed;
 
 impl Host {
@@ -31,26 +33,48 @@ impl Host {
         Ok(())
     }
 
-    /// As much of the pool as can be executed.
+    /// What of the pool has room. Where its groups cannot be executed all at once, those that are due are taken one by one.
     pub(super) fn make(&mut self) -> (Proposed, Judged) {
-        let now = self.now();
-        let mut attempt = 0_u32;
+        let (now, room) = (self.now(), self.chain.room());
         loop {
-            match self.chain.make(&self.keys, now, self.lie.about_inputs(self.pool.choose(attempt))) {
+            let inputs = self.lie.about_inputs(self.pool.choose(room));
+            match self.chain.make(&self.keys, now, inputs.clone()) {
                 Ok(made) => return made,
-                Err(FoldError::Faulty { from, number }) => {
-                    tracing::error!(
-                        "cluster {from} sent what no honest one does, in group {number}; ask its operators"
-                    );
-                    self.pool.exclude(from);
-                }
-                // One with a single request is always valid, so this ends.
+                Err(FoldError::Faulty { from, number }) => self.exclude(from, number),
                 Err(error) => {
-                    tracing::warn!("a proposal is made shorter: {error}");
-                    attempt = attempt.saturating_add(1);
+                    tracing::warn!("a proposal takes fewer groups: {error}");
+                    return self.make_with_fewer_groups(now, inputs.requests);
                 }
             }
         }
+    }
+
+    fn make_with_fewer_groups(&mut self, now: Time, requests: Vec<VerifiedRequest>) -> (Proposed, Judged) {
+        let due: Vec<VerifiedGroup> = self.pool.due_groups().cloned().collect();
+        let mut inputs = Inputs { groups: Vec::new(), requests };
+        let mut made = self.chain.make(&self.keys, now, inputs.clone()).expect("requests that have room are valid");
+        for group in due {
+            let (from, bytes) = (group.from(), group_bytes(&inputs));
+            if !Room::has_group(bytes, borsh::object_length(group.decision()).unwrap_or(usize::MAX)) {
+                continue;
+            }
+            inputs.groups.push(group);
+            match self.chain.make(&self.keys, now, inputs.clone()) {
+                Ok(larger) => made = larger,
+                Err(error) => {
+                    if let FoldError::Faulty { number, .. } = error {
+                        self.exclude(from, number);
+                    }
+                    inputs.groups.pop();
+                }
+            }
+        }
+        made
+    }
+
+    fn exclude(&mut self, from: ClusterId, number: u64) {
+        tracing::error!("cluster {from} sent what no honest one does, in group {number}; ask its operators");
+        self.pool.exclude(from);
     }
 
     pub(super) async fn publish(&self, round: Round, valid_round: Round, proposed: &Proposed) {
@@ -181,20 +205,25 @@ impl Host {
             is_own.then_some(()).ok_or(Fault::OtherMaker(header.maker))?;
             header.check_clock(self.now())?;
         }
-        let judged = self.chain.judge(proposed)?;
+        let judged = self.chain.judge(proposed, &self.pool)?;
         let now_ms = self.clock.now_ms();
         // Where another proposal is decided, this member proposes them too. What does not fit was not proposed to it.
         for request in &judged.inputs.requests {
-            self.pool.add_request(request.clone(), now_ms);
+            self.pool.add_request(request, now_ms);
         }
-        if is_new
-            && let Some((what, alone)) = self.pool.left_out(&judged.inputs, judged.payload_bytes, now_ms)
-            && self.chain.has_room(&judged, &alone)
-        {
-            // The leader may not know it.
-            alone.requests.iter().for_each(|request| self.relay.pass_on(request));
-            return Err(Fault::LeftOut(what));
+        if is_new {
+            let left_out = self.pool.left_out(&judged.inputs, self.chain.room(), now_ms);
+            if let Some((what, alone)) = left_out.into_iter().find(|(_, alone)| self.chain.has_room(&judged, alone)) {
+                // The leader may not know it.
+                alone.requests.iter().for_each(|request| self.relay.pass_on(request));
+                return Err(Fault::LeftOut(what));
+            }
         }
         Ok(judged)
     }
+}
+
+fn group_bytes(inputs: &Inputs) -> usize {
+    let length = |group: &VerifiedGroup| borsh::object_length(group.decision()).unwrap_or(usize::MAX);
+    inputs.groups.iter().map(length).fold(0, usize::saturating_add)
 }

@@ -23,9 +23,9 @@ fn host() -> Fixture {
     let cluster = Cluster { deployment: chain.layout().deployment(), cluster: chain.layout().us() };
     let (network, received) = mpsc::channel(16);
     let (heights, _) = watch::channel(0);
-    let keys = keys()[0].clone();
     let (relay, passed_on) = mpsc::channel(16);
-    let relay = Relay::to(relay);
+    let relay = Relay::to(keys()[1].public(), relay);
+    let keys = keys()[0].clone();
     let mut host = Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay, network });
     (host.height, host.round) = (1, Round::new(30));
     Fixture { host, passed_on, _folder: folder, network: received }
@@ -77,7 +77,7 @@ async fn a_new_proposal_is_its_makers_own_of_now_and_leaves_nothing_out() {
     }
 
     let request = write(&host.chain, 0);
-    host.pool.add_request(request.clone(), host.clock.now_ms() - KNOWN_MS_MAX);
+    host.pool.add_request(&request, host.clock.now_ms() - KNOWN_MS_MAX);
     let empty = proposed(Time(now.0 + 1), Inputs::default());
     host.judged_in.clear();
     assert_eq!(is_valid(host.receive(new_part(&empty)).unwrap()), Some(false), "it leaves a request out");
@@ -92,7 +92,7 @@ async fn what_one_member_alone_knows_is_passed_on_to_the_leader() {
     let now = host.now();
     let request = write(&host.chain, 0);
     let (reply, _) = oneshot::channel();
-    let command = Command::Submit { request: request.clone(), is_relayed: true, answer: None, reply };
+    let command = Command::Submit { requests: vec![request.clone()], is_relayed: true, waiter: None, reply };
     host.carry_out(command).unwrap();
     host.pass_on_again();
     assert!(passed_on.try_recv().is_err(), "it came from a member");
@@ -112,7 +112,7 @@ async fn what_is_proposed_is_known_from_then_on() {
     let inputs = Inputs { groups: Vec::new(), requests: vec![request.clone()] };
     let good = proposed(host.now(), inputs);
     assert_eq!(is_valid(host.receive(new_part(&good)).unwrap()), Some(true));
-    assert_eq!(host.pool.choose(0).requests, [request]);
+    assert_eq!(host.pool.choose(host.chain.room()).requests, [request]);
 }
 
 #[tokio::test]

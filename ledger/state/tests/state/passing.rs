@@ -6,13 +6,14 @@ use fastpay_ledger_statement::{Answer, ClusterId, Get, Key, Message, Outcome, Re
 
 use crate::world::{COORDINATOR, World, namespace};
 
-/// A read for which this shard is responsible.
-fn get_at(world: &World, shard: ClusterId) -> Request {
+/// Reads for which this shard is responsible.
+fn gets_at(world: &World, shard: ClusterId) -> impl Iterator<Item = Request> {
     let get = |nonce: u64| {
         let key = Key::new(nonce.to_le_bytes().to_vec()).unwrap();
         Request::Get(Get { namespace: namespace("first"), key, nonce })
     };
-    (0..).map(get).find(|get| world.partition().of_request(get) == shard).unwrap()
+    let partition = world.partition().clone();
+    (0..).map(get).filter(move |get| partition.of_request(get) == shard)
 }
 
 /// What a quorum of a shard makes up for the coordinator, which takes it or not.
@@ -29,7 +30,7 @@ fn an_answer_is_passed_back_from_the_cluster_that_was_asked_and_once() {
     let [one, two] = [1, 2].map(ClusterId);
     let asked = || {
         let mut world = World::new(2);
-        let request = get_at(&world, one);
+        let request = gets_at(&world, one).next().unwrap();
         let digest = world.submit(COORDINATOR, request);
         world.step(COORDINATOR, usize::MAX, usize::MAX);
         (world, digest)
@@ -45,29 +46,35 @@ fn an_answer_is_passed_back_from_the_cluster_that_was_asked_and_once() {
     let (mut world, digest) = asked();
     assert_eq!(answered(&mut world, one, &[digest]), Ok(()));
     assert_eq!(world.answers[&digest], Ok(Outcome::Missing));
-    assert!(world.clusters[&COORDINATOR].state.read(&StateKey::Pending(one, digest)).is_none());
+    assert!(world.clusters[&COORDINATOR].state.read(&StateKey::Pending(one, 0)).is_none());
     let again = FoldError::Faulty { from: one, number: 2 };
     assert_eq!(answered(&mut world, one, &[digest]), Err(again), "answered before");
 }
 
+/// Requests of three heights, of which the second one repeats the first: answers come in that order, in any portions.
 #[test]
-fn a_request_whose_answer_is_awaited_is_not_passed_on_again() {
-    let mut world = World::new(2);
-    let shard = ClusterId(1);
-    let request = get_at(&world, shard);
-    let passed_on = |world: &World| {
-        let sent = world.clusters[&COORDINATOR].sent.get(&Receiver::Cluster(shard));
-        sent.map_or(0, |sent| sent.iter().map(|decision| decision.group.messages.len()).sum::<usize>())
+fn answers_are_taken_in_the_order_in_which_requests_were_passed_on() {
+    let one = ClusterId(1);
+    let asked = || {
+        let mut world = World::new(2);
+        let requests: Vec<_> = gets_at(&world, one).take(4).collect();
+        let [a, b, c, d] = requests.as_array().unwrap();
+        for height in [vec![a, b], vec![a], vec![c, d]] {
+            for request in height {
+                world.submit(COORDINATOR, request.clone());
+            }
+            world.step(COORDINATOR, usize::MAX, usize::MAX);
+        }
+        (world, [a, b, c, d].map(Request::digest))
     };
-    for _ in 0..3 {
-        world.submit(COORDINATOR, request.clone());
-        world.step(COORDINATOR, usize::MAX, usize::MAX);
-        assert_eq!(passed_on(&world), 1);
+    let (mut world, [a, b, c, d]) = asked();
+    for (number, portion) in (1..).zip([vec![a], vec![b, a, c], vec![d]]) {
+        assert!(world.clusters[&COORDINATOR].state.read(&StateKey::Pending(one, 2)).is_some());
+        assert_eq!(answered(&mut world, one, &portion), Ok(()), "group {number}");
     }
-    let digest = request.digest();
-    world.run();
-    assert_eq!(world.answers.remove(&digest), Some(Ok(Outcome::Missing)));
-    // Once it is answered, it is a new question.
-    assert_eq!(world.ask(COORDINATOR, request), Ok(Outcome::Missing));
-    assert_eq!(passed_on(&world), 2);
+    assert!((0..3).all(|number| world.clusters[&COORDINATOR].state.read(&StateKey::Pending(one, number)).is_none()));
+    for wrong in [vec![b], vec![a, a], vec![a, b, c], vec![a, b, a, d], vec![a, b, a, c, d, d]] {
+        let (mut world, _) = asked();
+        assert_eq!(answered(&mut world, one, &wrong), Err(FoldError::Faulty { from: one, number: 1 }));
+    }
 }
