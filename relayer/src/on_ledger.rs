@@ -11,7 +11,7 @@
 use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, AccountKey, Committees, Epoch, PrimaryAddress, Redemption};
 use fastpay_ledger_client::{CommitteeClient, Instructions, Reserve, ReserveError, oldest_state};
-use fastpay_ledger_statement::{Redeemed, Rejection};
+use fastpay_ledger_statement::{Rejection, SpentOn};
 use fastpay_program::Clock;
 
 use crate::config::{Config, LedgerSettings};
@@ -67,8 +67,8 @@ impl Relayer<OnLedger> {
         self.primary.reserve.owner()
     }
 
-    async fn redeemed(&self, id: &RedemptionId) -> Result<Option<Redeemed>, RelayerError> {
-        Ok(self.primary.ledger().redeemed(id.sender, id.sequence, oldest_state()).await?)
+    async fn spent(&self, id: &RedemptionId) -> Result<Option<SpentOn>, RelayerError> {
+        Ok(self.primary.ledger().spent(id.sender, id.sequence, oldest_state()).await?)
     }
 
     async fn hand_over_all(&mut self, open: Vec<PendingRedemption>) -> Result<(), RelayerError> {
@@ -88,7 +88,7 @@ impl Relayer<OnLedger> {
         let handed_over = self.primary.reserve.redeem_by_votes(&item.redemption, item.epoch, votes).await;
         match handed_over {
             Ok(Some(_)) => self.finish_by_us(item),
-            Ok(None) => self.finish_as_redeemed(item).await?,
+            Ok(None) => self.finish_as_spent(item).await?,
             Err(ReserveError::Rejected(why)) => self.note_rejection(item.id(), why),
             Err(error) => return Err(error.into()),
         }
@@ -115,27 +115,36 @@ impl Relayer<OnLedger> {
         self.finish(id);
     }
 
-    /// Removes a redemption whose number is redeemed, once the ledger has proven for what.
-    async fn finish_as_redeemed(&mut self, item: &PendingRedemption) -> Result<(), RelayerError> {
+    /// Removes a redemption whose number is spent, once the ledger has proven on what.
+    async fn finish_as_spent(&mut self, item: &PendingRedemption) -> Result<(), RelayerError> {
         let id = item.id();
-        // The members that answer may be behind: it is asked again.
-        let Some(redeemed) = self.redeemed(&id).await? else { return Ok(()) };
-        if redeemed.digest != self.domain.transfer_digest(&item.redemption.clone().into()) {
-            let why = "its number was spent on another order: redemption keys are stolen";
-            tracing::error!(sender = %id.sender, sequence = %id.sequence, event = %redeemed.index, why, "a redemption cannot be paid any more");
-            self.state.totals.displaced = self.state.totals.displaced.saturating_add(1);
-            self.state.remember(Left { item: id, reason: why.into(), transaction: None });
-            self.traces.ended(item, None, Err("displaced"));
-            self.finish(id);
-        } else if redeemed.relayer == self.owner() {
-            self.finish_by_us(item);
-        } else {
-            tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by another account");
-            self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
-            self.traces.ended(item, None, Ok("by-others"));
-            self.finish(id);
+        let digest = self.domain.transfer_digest(&item.redemption.clone().into());
+        match self.spent(&id).await? {
+            // The members that answer may be behind: they are asked again.
+            None => {}
+            Some(SpentOn::Redeemed(redeemed)) if redeemed.digest != digest => {
+                self.leave_unpaid(item, "its number was spent on another order: redemption keys are stolen");
+            }
+            Some(SpentOn::Redeemed(redeemed)) if redeemed.relayer == self.owner() => self.finish_by_us(item),
+            Some(SpentOn::Redeemed(_)) => {
+                tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by another account");
+                self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
+                self.traces.ended(item, None, Ok("by-others"));
+                self.finish(id);
+            }
+            Some(SpentOn::Void) => self.leave_unpaid(item, "its number is void"),
         }
         Ok(())
+    }
+
+    /// Removes a redemption that is never paid.
+    fn leave_unpaid(&mut self, item: &PendingRedemption, why: &str) {
+        let id = item.id();
+        tracing::error!(sender = %id.sender, sequence = %id.sequence, why, "a redemption cannot be paid any more");
+        self.state.totals.displaced = self.state.totals.displaced.saturating_add(1);
+        self.state.remember(Left { item: id, reason: why.into(), transaction: None });
+        self.traces.ended(item, None, Err("displaced"));
+        self.finish(id);
     }
 }
 
@@ -167,7 +176,7 @@ impl PrimarySide for OnLedger {
     }
 
     async fn is_to_do(relayer: &mut Relayer<Self>, item: &mut PendingRedemption) -> Result<bool, RelayerError> {
-        Ok(relayer.redeemed(&item.id()).await?.is_none())
+        Ok(relayer.spent(&item.id()).await?.is_none())
     }
 
     async fn appraise(_: &Relayer<Self>, _: &mut PendingRedemption) -> Result<(), RelayerError> {

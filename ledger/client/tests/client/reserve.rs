@@ -6,7 +6,7 @@ use fastpay_ledger_client::{
     CarriedOut, CommitteeClient, InstructionErrand, Instructions, JournalError, OpenCommitteeError, Reserve,
     ReserveError,
 };
-use fastpay_ledger_statement::{Action, Outcome, Rejection, Request, StateKey, Time, Wire};
+use fastpay_ledger_statement::{Action, Outcome, Redeemed, Rejection, Request, SpentOn, StateKey, Time, Wire};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 
 /// Who has all money first, in a reserve that is open.
@@ -261,9 +261,10 @@ async fn a_certified_redemption_is_paid_once() {
     assert_eq!(reserve.redeem(&certificate, &committees).await.unwrap(), Some(TransactionIndex(2)));
     assert_eq!(reserve.redeem(&certificate, &committees).await.unwrap(), None);
     assert_eq!(scene.omnibus().await, Balance::from(Amount(30)));
-    let known = scene.committee_client().redeemed(alice.id(), SequenceNumber(0), Time(0)).await.unwrap().unwrap();
-    assert_eq!((known.digest, known.relayer), (certificate.digest(), bank().account()));
-    assert_eq!(scene.committee_client().redeemed(alice.id(), SequenceNumber(1), Time(0)).await.unwrap(), None);
+    let known = scene.committee_client().spent(alice.id(), SequenceNumber(0), Time(0)).await.unwrap();
+    let (digest, index, relayer) = (certificate.digest(), TransactionIndex(2), bank().account());
+    assert_eq!(known, Some(SpentOn::Redeemed(Redeemed { digest, index, relayer })));
+    assert_eq!(scene.committee_client().spent(alice.id(), SequenceNumber(1), Time(0)).await.unwrap(), None);
     let payment = alice.sign(&scene.committee.domain, fastpay_testkit::payment(alice.id(), alice.id(), 1, 1));
     let error = reserve.redeem(&scene.committee.certified(&payment), &committees).await.unwrap_err();
     assert!(matches!(error, ReserveError::NoRedemption), "{error}");

@@ -4,8 +4,7 @@
 //!  GroupReader: certified, without gap, from f + 1 members ─► events with indices without gap ─► Batch
 //!                                                     └─► committees that were installed
 //! ```
-//! The time is that of the newest group that was applied [LEDGER 3]. The ledger has no unlocking yet; views of it are
-//! as old, and epochs overlap as long, as on a contract with the shortest window.
+//! The time is that of the newest group that was applied [LEDGER 3]. The genesis has the committee's windows.
 
 use std::path::PathBuf;
 
@@ -25,11 +24,8 @@ use super::Batch;
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::shard::ChainTime;
 
-/// The shortest unlock window that a contract takes, in seconds: 3 days.
-pub const UNLOCK_WINDOW_S: u64 = 3 * 86_400;
-
-/// A follower whose newest group is at most so old, in milliseconds, is at the head: there may be a group at every height,
-/// and the newest is always under way.
+/// A follower whose newest group is at most so old, in milliseconds, is at the head: there may be a group at every
+/// height, and the newest is always under way.
 const HEAD_AGE_MS_MAX: u64 = 30_000;
 
 /// The configuration of a committee on a ledger.
@@ -44,7 +40,6 @@ pub struct LedgerConfig {
 /// A committee on a ledger that authorities can serve.
 pub struct LedgerDeployment {
     ledger: CommitteeClient,
-    votes_validity_s: u64,
 }
 
 /// Why a ledger cannot be used.
@@ -53,12 +48,6 @@ pub enum LedgerError {
     /// Its file, or the committee in it.
     #[error(transparent)]
     Open(#[from] OpenCommitteeError),
-    /// Authorities that lag would execute orders of an epoch that has ended.
-    #[error(
-        "the ledger counts redemption votes of an epoch for {0} s after it; authorities need at least {min} s",
-        min = 2 * UNLOCK_WINDOW_S
-    )]
-    Validity(u64),
     /// A member does not answer, or not with what holds.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -122,12 +111,7 @@ impl LedgerDeployment {
     /// # Errors
     /// See [`LedgerError`].
     pub fn read(config: &LedgerConfig) -> Result<Self, LedgerError> {
-        let ledger = CommitteeClient::open(&config.file, config.committee)?;
-        let votes_validity_s = ledger.client().layout().genesis().votes_validity_ms / 1_000;
-        if votes_validity_s < 2 * UNLOCK_WINDOW_S {
-            return Err(LedgerError::Validity(votes_validity_s));
-        }
-        Ok(Self { ledger, votes_validity_s })
+        Ok(Self { ledger: CommitteeClient::open(&config.file, config.committee)? })
     }
 
     /// The committee on it.
@@ -151,7 +135,8 @@ pub struct LedgerSource {
     reader: GroupReader,
     number: CommitteeNumber,
     domain: Domain,
-    votes_validity_s: u64,
+    /// In seconds.
+    unlock_window: u64,
     /// What the newest batch installs, in order.
     installed: Vec<Installed>,
 }
@@ -162,10 +147,11 @@ impl LedgerSource {
     /// # Errors
     /// [`LedgerError::Client`].
     pub fn new(ledger: &LedgerDeployment) -> Result<Self, LedgerError> {
-        let LedgerDeployment { ledger, votes_validity_s } = ledger;
+        let LedgerDeployment { ledger } = ledger;
         let reader = GroupReader::new(ledger.client(), Receiver::Committee(ledger.number()))?;
         let (number, domain, installed) = (ledger.number(), ledger.domain(), Vec::new());
-        Ok(Self { reader, number, domain, votes_validity_s: *votes_validity_s, installed })
+        let unlock_window = ledger.parameters().unlock_window_ms / 1_000;
+        Ok(Self { reader, number, domain, unlock_window, installed })
     }
 
     pub(super) fn start() -> Cursor {
@@ -175,25 +161,27 @@ impl LedgerSource {
     pub(super) async fn next(&mut self, cursor: &Cursor, time: ChainTime) -> Result<Batch, LedgerError> {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
-        let recent = Clock::system().now_ms().saturating_sub(HEAD_AGE_MS_MAX);
+        let now_ms = Clock::system().now_ms();
+        let recent = now_ms.saturating_sub(HEAD_AGE_MS_MAX);
         let has_more = groups.last().is_some_and(|newest| newest.time().0 < recent);
         let mut events = Vec::new();
-        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
+        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: self.unlock_window, ..time });
         self.installed.clear();
         for group in &groups {
             let number = group.group().number;
-            let last = self.read(group, cursor.last_index, &mut time, &mut events);
+            let last = self.read(group, cursor.last_index, now_ms / 1_000, &mut time, &mut events);
             let last = last.map_err(|fault| LedgerError::Impossible { group: number, fault })?;
             cursor = position(group.cursor(), last);
         }
         Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
     }
 
-    /// Adds a group's events, and gives the index of the newest.
+    /// Adds a group's events, and gives the index of the newest. It is read at `read_at`, in seconds.
     fn read(
         &mut self,
         group: &VerifiedGroup,
         mut last: TransactionIndex,
+        read_at: u64,
         time: &mut ChainTime,
         events: &mut Vec<ShardEvent>,
     ) -> Result<TransactionIndex, LedgerFault> {
@@ -202,20 +190,24 @@ impl LedgerSource {
             return Err(LedgerFault::Time);
         }
         time.block_time = now;
+        // The window of a request begins when this authority reads it, not when it was made: while it was away, nobody
+        // could bring a certificate here, or have an order upheld without it.
+        let voidable_at = now.max(read_at).saturating_add(self.unlock_window);
         for message in &group.group().messages {
             let Message::Event(event) = message else { return Err(LedgerFault::Foreign) };
             if last.next() != Some(event.index) {
                 return Err(LedgerFault::Index { after: last, found: event.index });
             }
             last = event.index;
-            events.push(self.event(event, now)?);
+            events.push(self.event(event, voidable_at)?);
         }
         Ok(last)
     }
 
-    /// What an event of a group of this time, in seconds, is to the shards.
-    fn event(&mut self, event: &CommitteeEvent, now: u64) -> Result<ShardEvent, LedgerFault> {
+    /// What an event is to the shards. A number that it asks about or opens again can be voided from `voidable_at` on.
+    fn event(&mut self, event: &CommitteeEvent, voidable_at: u64) -> Result<ShardEvent, LedgerFault> {
         let index = event.index;
+        let unlock = |account, sequence, kind| ShardEvent::Unlock { index, account, sequence, kind };
         Ok(match &event.kind {
             EventKind::Funded(funding) => {
                 if funding.committee != self.number {
@@ -228,16 +220,22 @@ impl LedgerSource {
                 ShardEvent::Deposit(Deposit { index, recipient, asset, amount })
             }
             EventKind::Redeemed { redemption, .. } => {
-                let kind = UnlockEventKind::Spent(self.domain.transfer_digest(&redemption.clone().into()));
-                ShardEvent::Unlock { index, account: redemption.sender, sequence: redemption.sequence, kind }
+                let digest = self.domain.transfer_digest(&redemption.clone().into());
+                unlock(redemption.sender, redemption.sequence, UnlockEventKind::Spent(digest))
             }
-            EventKind::Rotated { committee, compromised_since, .. } => {
+            // The ledger has checked that the account's owner signed it.
+            EventKind::UnlockRequested { account, sequence, .. } => {
+                unlock(*account, *sequence, UnlockEventKind::Requested(voidable_at))
+            }
+            EventKind::Upheld { account, sequence, digest } => {
+                unlock(*account, *sequence, UnlockEventKind::Upheld(*digest))
+            }
+            EventKind::Voided { account, sequence } => unlock(*account, *sequence, UnlockEventKind::Voided),
+            EventKind::Installed { committee, previous_counts_until, compromised_since, .. } => {
                 let (epoch, compromised_since) = (committee.epoch(), *compromised_since);
-                // A group may be later than the installation. All authorities read the same one, and what they execute
-                // last can be redeemed for at least as long as their window, less that delay.
-                let end = EpochEnd::new(now.saturating_add(self.votes_validity_s), UNLOCK_WINDOW_S);
+                let until = previous_counts_until.unwrap_or_default().0 / 1_000;
+                let end = EpochEnd::new(until, self.unlock_window);
                 self.installed.push(Installed { committee: committee.clone(), compromised_since, end });
-                let voidable_at = now.saturating_add(UNLOCK_WINDOW_S);
                 ShardEvent::Installation(Installation { after: index, index, epoch, compromised_since, voidable_at })
             }
         })
@@ -269,8 +267,8 @@ fn position(due: Due, last_index: TransactionIndex) -> Cursor {
     Cursor { block_number: due.next.saturating_sub(1), block_hash: due.previous, last_index }
 }
 
-/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed before
-/// a checkpoint is adopted.
+/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed
+/// before a checkpoint is adopted.
 fn end_compromised(committees: &mut Committees, since: Epoch) {
     let epoch = committees.current().epoch();
     let ended: Vec<_> = committees.iter().map(|committee| committee.epoch()).filter(|ended| *ended >= since).collect();
