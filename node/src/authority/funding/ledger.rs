@@ -137,6 +137,19 @@ impl LedgerDeployment {
     }
 }
 
+/// Events of groups that follow each other, and where the next part begins.
+#[derive(Debug)]
+pub struct LedgerEvents {
+    /// The events, each with the time of its group in seconds since 1970.
+    pub events: Vec<(CommitteeEvent, u64)>,
+    /// The position after the groups.
+    pub cursor: Cursor,
+    /// Whether the position is before the head.
+    pub has_more: bool,
+    /// The time at the position.
+    pub time: ChainTime,
+}
+
 /// An installation, as a group tells it.
 #[derive(Clone, Debug)]
 struct Installed {
@@ -168,34 +181,62 @@ impl LedgerSource {
         Ok(Self { reader, number, domain, votes_validity_s: *votes_validity_s, installed })
     }
 
-    pub(super) fn start() -> Cursor {
+    /// The position before the first group.
+    #[must_use]
+    pub fn start() -> Cursor {
         position(Due::default(), TransactionIndex(0))
     }
 
     pub(super) async fn next(&mut self, cursor: &Cursor, time: ChainTime) -> Result<Batch, LedgerError> {
+        let LedgerEvents { events, cursor, has_more, time } = self.next_events(cursor, time).await?;
+        self.installed.clear();
+        let events = events.iter().map(|(event, now)| self.event(event, *now)).collect();
+        Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
+    }
+
+    /// The events after `cursor`, at whose position the time is `time`: certified, without gap, and possible.
+    ///
+    /// # Errors
+    /// [`LedgerError::Groups`], [`LedgerError::Impossible`].
+    pub async fn next_events(&mut self, cursor: &Cursor, time: ChainTime) -> Result<LedgerEvents, LedgerError> {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
         let recent = Clock::system().now_ms().saturating_sub(HEAD_AGE_MS_MAX);
         let has_more = groups.last().is_some_and(|newest| newest.time().0 < recent);
         let mut events = Vec::new();
         let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
-        self.installed.clear();
         for group in &groups {
             let number = group.group().number;
             let last = self.read(group, cursor.last_index, &mut time, &mut events);
             let last = last.map_err(|fault| LedgerError::Impossible { group: number, fault })?;
             cursor = position(group.cursor(), last);
         }
-        Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
+        Ok(LedgerEvents { events, cursor, has_more, time })
+    }
+
+    /// The committees up to the newest group, from all groups. `first` is that of epoch 0.
+    ///
+    /// # Errors
+    /// See [`LedgerError`].
+    pub async fn all_committees(&mut self, first: Committees) -> Result<Committees, LedgerError> {
+        let (mut committees, mut cursor, mut time) = (first, Self::start(), ChainTime::default());
+        loop {
+            let batch = self.next(&cursor, time).await?;
+            committees = self.committees(committees)?;
+            (cursor, time) = (batch.cursor, batch.time);
+            if !batch.has_more {
+                return Ok(committees);
+            }
+        }
     }
 
     /// Adds a group's events, and gives the index of the newest.
     fn read(
-        &mut self,
+        &self,
         group: &VerifiedGroup,
         mut last: TransactionIndex,
         time: &mut ChainTime,
-        events: &mut Vec<ShardEvent>,
+        events: &mut Vec<(CommitteeEvent, u64)>,
     ) -> Result<TransactionIndex, LedgerFault> {
         let now = group.time().0 / 1_000;
         if now < time.block_time {
@@ -208,22 +249,24 @@ impl LedgerSource {
                 return Err(LedgerFault::Index { after: last, found: event.index });
             }
             last = event.index;
-            events.push(self.event(event, now)?);
+            if let EventKind::Funded(funding) = &event.kind {
+                if funding.committee != self.number {
+                    return Err(LedgerFault::Foreign);
+                }
+                if funding.amount == Amount::ZERO || funding.account == AccountId::ZERO {
+                    return Err(LedgerFault::Deposit(last));
+                }
+            }
+            events.push((event.clone(), now));
         }
         Ok(last)
     }
 
     /// What an event of a group of this time, in seconds, is to the shards.
-    fn event(&mut self, event: &CommitteeEvent, now: u64) -> Result<ShardEvent, LedgerFault> {
+    fn event(&mut self, event: &CommitteeEvent, now: u64) -> ShardEvent {
         let index = event.index;
-        Ok(match &event.kind {
+        match &event.kind {
             EventKind::Funded(funding) => {
-                if funding.committee != self.number {
-                    return Err(LedgerFault::Foreign);
-                }
-                if funding.amount == Amount::ZERO || funding.account == AccountId::ZERO {
-                    return Err(LedgerFault::Deposit(index));
-                }
                 let (recipient, asset, amount) = (funding.account, funding.asset, funding.amount);
                 ShardEvent::Deposit(Deposit { index, recipient, asset, amount })
             }
@@ -240,7 +283,7 @@ impl LedgerSource {
                 let voidable_at = now.saturating_add(UNLOCK_WINDOW_S);
                 ShardEvent::Installation(Installation { after: index, index, epoch, compromised_since, voidable_at })
             }
-        })
+        }
     }
 
     /// The committees with those that the newest batch installs. After a crash some of them may be known.

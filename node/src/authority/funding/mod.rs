@@ -17,7 +17,9 @@ use fastpay_core::{Committees, Epoch};
 use fastpay_ethereum::{Cursor, Primary};
 
 pub use ethereum::EthereumSource;
-pub use ledger::{LedgerConfig, LedgerDeployment, LedgerError, LedgerFault, LedgerSource, UNLOCK_WINDOW_S};
+pub use ledger::{
+    LedgerConfig, LedgerDeployment, LedgerError, LedgerEvents, LedgerFault, LedgerSource, UNLOCK_WINDOW_S,
+};
 
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::rotation::{Rotation, RotationError};
