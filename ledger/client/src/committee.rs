@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{Asset, Balance, Committee, Committees, Domain, Epoch, TransactionIndex};
-use fastpay_ledger_statement::{CommitteeNumber, GenesisError, StateKey, Time};
+use fastpay_ledger_statement::{CommitteeNumber, Cursor, GenesisError, Receiver, StateKey, Time};
 
 use crate::client::{Client, ClientError};
 use crate::network::{Network, NetworkError};
@@ -53,6 +53,14 @@ impl CommitteeClient {
             Err(ClientError::Genesis(error)) => return Err(error.into()),
             client => client.map_err(OpenCommitteeError::Client)?,
         };
+        Self::new(client, number)
+    }
+
+    /// A committee on the ledger of this client.
+    ///
+    /// # Errors
+    /// [`OpenCommitteeError::NoCommittee`].
+    pub fn new(client: Client, number: CommitteeNumber) -> Result<Self, OpenCommitteeError> {
         let first = client.layout().genesis().committees.get(&number).cloned();
         let first = first.ok_or(OpenCommitteeError::NoCommittee(number))?;
         Ok(Self { client, number, first })
@@ -92,6 +100,16 @@ impl CommitteeClient {
     /// See [`ClientError`].
     pub async fn newest_event(&self, oldest: Time) -> Result<TransactionIndex, ClientError> {
         Ok(self.read(&StateKey::EventIndex(self.number), oldest).await?.unwrap_or_default())
+    }
+
+    /// The number of the newest group that the committee has been sent, in the newest state that f + 1 members show.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn newest_group(&self) -> Result<u64, ClientError> {
+        let sent = StateKey::Sent(Receiver::Committee(self.number));
+        let (due, _): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
+        Ok(due.next.saturating_sub(1))
     }
 
     /// What the committee's accounts have of an asset in all, in a state of `oldest` or later.

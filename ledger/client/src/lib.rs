@@ -15,8 +15,10 @@ mod network;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod scripted;
+mod transport;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
 pub use committee::{CommitteeClient, OpenCommitteeError};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use network::{Addresses, Network, NetworkError};
+pub use transport::{Carrier, Transport};

@@ -8,18 +8,20 @@
 //! as old, and epochs overlap as long, as on a contract with the shortest window.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Amount, Committee, Committees, Deposit, Domain, Epoch, EpochEnd, Installation, Recovery,
-    TransactionIndex, UnlockEventKind,
+    AccountId, Amount, Committee, Committees, Deposit, Epoch, EpochEnd, Installation, Recovery, TransactionIndex,
+    UnlockEventKind,
 };
 use fastpay_ethereum::Cursor;
 use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsError, OpenCommitteeError};
 use fastpay_ledger_statement::{
     CommitteeEvent, CommitteeNumber, Cursor as Due, EventKind, Message, Receiver, VerifiedGroup,
 };
-use fastpay_program::Clock;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::Batch;
 use crate::authority::deposit_sink::ShardEvent;
@@ -28,9 +30,9 @@ use crate::authority::shard::ChainTime;
 /// The shortest unlock window that a contract takes, in seconds: 3 days.
 pub const UNLOCK_WINDOW_S: u64 = 3 * 86_400;
 
-/// A follower whose newest group is at most so old, in milliseconds, is at the head: there may be a group at every height,
+/// Whoever has all groups up to what the head was at most so long ago is at the head: there may be a group at every height,
 /// and the newest is always under way.
-const HEAD_AGE_MS_MAX: u64 = 30_000;
+const HEAD_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// The configuration of a committee on a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -43,7 +45,7 @@ pub struct LedgerConfig {
 
 /// A committee on a ledger that authorities can serve.
 pub struct LedgerDeployment {
-    ledger: CommitteeClient,
+    ledger: Arc<CommitteeClient>,
     votes_validity_s: u64,
 }
 
@@ -122,12 +124,19 @@ impl LedgerDeployment {
     /// # Errors
     /// See [`LedgerError`].
     pub fn read(config: &LedgerConfig) -> Result<Self, LedgerError> {
-        let ledger = CommitteeClient::open(&config.file, config.committee)?;
+        Self::of(CommitteeClient::open(&config.file, config.committee)?)
+    }
+
+    /// The committee that this client reads.
+    ///
+    /// # Errors
+    /// [`LedgerError::Validity`].
+    pub fn of(ledger: CommitteeClient) -> Result<Self, LedgerError> {
         let votes_validity_s = ledger.client().layout().genesis().votes_validity_ms / 1_000;
         if votes_validity_s < 2 * UNLOCK_WINDOW_S {
             return Err(LedgerError::Validity(votes_validity_s));
         }
-        Ok(Self { ledger, votes_validity_s })
+        Ok(Self { ledger: Arc::new(ledger), votes_validity_s })
     }
 
     /// The committee on it.
@@ -162,9 +171,10 @@ struct Installed {
 /// Reads the groups for one committee.
 pub struct LedgerSource {
     reader: GroupReader,
-    number: CommitteeNumber,
-    domain: Domain,
+    ledger: Arc<CommitteeClient>,
     votes_validity_s: u64,
+    /// The newest group in the state that was read last, and when it was asked for.
+    head: Option<(u64, Instant)>,
     /// What the newest batch installs, in order.
     installed: Vec<Installed>,
 }
@@ -177,8 +187,8 @@ impl LedgerSource {
     pub fn new(ledger: &LedgerDeployment) -> Result<Self, LedgerError> {
         let LedgerDeployment { ledger, votes_validity_s } = ledger;
         let reader = GroupReader::new(ledger.client(), Receiver::Committee(ledger.number()))?;
-        let (number, domain, installed) = (ledger.number(), ledger.domain(), Vec::new());
-        Ok(Self { reader, number, domain, votes_validity_s: *votes_validity_s, installed })
+        let (ledger, head, installed) = (ledger.clone(), None, Vec::new());
+        Ok(Self { reader, ledger, votes_validity_s: *votes_validity_s, head, installed })
     }
 
     /// The position before the first group.
@@ -197,12 +207,11 @@ impl LedgerSource {
     /// The events after `cursor`, at whose position the time is `time`: certified, without gap, and possible.
     ///
     /// # Errors
-    /// [`LedgerError::Groups`], [`LedgerError::Impossible`].
+    /// [`LedgerError::Groups`], [`LedgerError::Impossible`]; [`LedgerError::Client`] if there are none and it is not known
+    /// whether that is the head.
     pub async fn next_events(&mut self, cursor: &Cursor, time: ChainTime) -> Result<LedgerEvents, LedgerError> {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
-        let recent = Clock::system().now_ms().saturating_sub(HEAD_AGE_MS_MAX);
-        let has_more = groups.last().is_some_and(|newest| newest.time().0 < recent);
         let mut events = Vec::new();
         let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
         for group in &groups {
@@ -211,7 +220,26 @@ impl LedgerSource {
             let last = last.map_err(|fault| LedgerError::Impossible { group: number, fault })?;
             cursor = position(group.cursor(), last);
         }
+        let has_more = match self.is_before_head(cursor.block_number).await {
+            Err(error) if groups.is_empty() => return Err(error.into()),
+            is_before_head => is_before_head.unwrap_or(true),
+        };
         Ok(LedgerEvents { events, cursor, has_more, time })
+    }
+
+    /// Whether the cluster had sent a group after this one lately, by a state that f + 1 members show. No clock tells, and a
+    /// member that lags or lies cannot show the last group that it has for the newest.
+    async fn is_before_head(&mut self, number: u64) -> Result<bool, ClientError> {
+        let head = match self.head {
+            Some((head, asked_at)) if number < head || asked_at.elapsed() <= HEAD_AGE_MAX => head,
+            _ => {
+                let asked_at = Instant::now();
+                let head = self.ledger.newest_group().await?;
+                self.head = Some((head, asked_at));
+                head
+            }
+        };
+        Ok(number < head)
     }
 
     /// The committees up to the newest group, from all groups. `first` is that of epoch 0.
@@ -250,7 +278,7 @@ impl LedgerSource {
             }
             last = event.index;
             if let EventKind::Funded(funding) = &event.kind {
-                if funding.committee != self.number {
+                if funding.committee != self.ledger.number() {
                     return Err(LedgerFault::Foreign);
                 }
                 if funding.amount == Amount::ZERO || funding.account == AccountId::ZERO {
@@ -271,7 +299,7 @@ impl LedgerSource {
                 ShardEvent::Deposit(Deposit { index, recipient, asset, amount })
             }
             EventKind::Redeemed { redemption, .. } => {
-                let kind = UnlockEventKind::Spent(self.domain.transfer_digest(&redemption.clone().into()));
+                let kind = UnlockEventKind::Spent(self.ledger.domain().transfer_digest(&redemption.clone().into()));
                 ShardEvent::Unlock { index, account: redemption.sender, sequence: redemption.sequence, kind }
             }
             EventKind::Rotated { committee, compromised_since, .. } => {
