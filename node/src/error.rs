@@ -179,7 +179,7 @@ fn of_deployment(error: &DeploymentError) -> ErrorKind {
 
 fn of_ledger(error: &LedgerError) -> ErrorKind {
     match error {
-        LedgerError::Open(_) | LedgerError::Validity(_) => ErrorKind::Config,
+        LedgerError::Open(_) => ErrorKind::Config,
         LedgerError::Client(_)
         | LedgerError::Groups(_)
         | LedgerError::Impossible { .. }

@@ -1,11 +1,16 @@
-//! A FastPay committee on a ledger, as authorities and wallets read it: from certified states of the settlement cluster,
-//! the newest that f + 1 members show.
+//! A FastPay committee on a ledger, as authorities and wallets read it: from certified states of the settlement
+//! cluster, the newest that f + 1 members show.
 
 use std::path::{Path, PathBuf};
 
 use borsh::BorshDeserialize;
-use fastpay_core::{Asset, Balance, Committee, Committees, Domain, Epoch, TransactionIndex};
-use fastpay_ledger_statement::{CommitteeNumber, Cursor, GenesisError, Receiver, StateKey, Time};
+use fastpay_core::{
+    AccountId, Asset, Balance, Committee, Committees, Digest, Domain, SequenceNumber, TransactionIndex,
+};
+use fastpay_ledger_statement::{
+    Announced, CommitteeNumber, CurrentEpoch, Cursor, FoundedCommittee, GenesisError, Receiver, SafetyParameters,
+    StateKey, Time, UnlockEntry,
+};
 
 use crate::client::{Client, ClientError};
 use crate::network::{Network, NetworkError};
@@ -15,7 +20,7 @@ use crate::network::{Network, NetworkError};
 pub struct CommitteeClient {
     client: Client,
     number: CommitteeNumber,
-    first: Committee,
+    founded: FoundedCommittee,
 }
 
 /// Why there is no such committee.
@@ -61,9 +66,9 @@ impl CommitteeClient {
     /// # Errors
     /// [`OpenCommitteeError::NoCommittee`].
     pub fn new(client: Client, number: CommitteeNumber) -> Result<Self, OpenCommitteeError> {
-        let first = client.layout().genesis().committees.get(&number).cloned();
-        let first = first.ok_or(OpenCommitteeError::NoCommittee(number))?;
-        Ok(Self { client, number, first })
+        let founded = client.layout().genesis().committees.get(&number).cloned();
+        let founded = founded.ok_or(OpenCommitteeError::NoCommittee(number))?;
+        Ok(Self { client, number, founded })
     }
 
     /// The ledger.
@@ -87,7 +92,13 @@ impl CommitteeClient {
     /// The committee of epoch 0.
     #[must_use]
     pub fn first(&self) -> &Committee {
-        &self.first
+        &self.founded.first
+    }
+
+    /// The committee's windows, delays and bond.
+    #[must_use]
+    pub fn parameters(&self) -> &SafetyParameters {
+        &self.founded.parameters
     }
 
     async fn read<T: BorshDeserialize>(&self, key: &StateKey, oldest: Time) -> Result<Option<T>, ClientError> {
@@ -120,14 +131,65 @@ impl CommitteeClient {
         Ok(self.read(&StateKey::Omnibus(self.number, asset), oldest).await?.unwrap_or_default())
     }
 
-    /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier ones
-    /// count is not told.
+    /// The current epoch, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn current_epoch(&self, oldest: Time) -> Result<CurrentEpoch, ClientError> {
+        self.read(&StateKey::Epoch(self.number), oldest).await?.ok_or(ClientError::Malformed)
+    }
+
+    /// What is known of a number whose owner requested to unlock it, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn unlock(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        oldest: Time,
+    ) -> Result<Option<UnlockEntry>, ClientError> {
+        self.read(&StateKey::Unlock(self.number, account, sequence), oldest).await
+    }
+
+    /// An announcement, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn announcement(&self, id: Digest, oldest: Time) -> Result<Option<Announced>, ClientError> {
+        self.read(&StateKey::Announcement(self.number, id), oldest).await
+    }
+
+    /// The announcements of the epoch that comes next, the newest first, in states of `oldest` or later. Each has an
+    /// id.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn announcements(&self, oldest: Time) -> Result<Vec<(Digest, Announced)>, ClientError> {
+        let current = self.current_epoch(oldest).await?.epoch;
+        let count: Option<u64> = self.read(&StateKey::AnnouncementCount(self.number), oldest).await?;
+        let mut open = Vec::new();
+        for number in (0..count.unwrap_or_default()).rev() {
+            // A state that is a little older than the one before does not have it yet.
+            let id: Option<Digest> = self.read(&StateKey::AnnouncementId(self.number, number), oldest).await?;
+            let Some(id) = id else { continue };
+            let Some(announced) = self.announcement(id, oldest).await? else { continue };
+            // All that were made before it have ended, too.
+            if announced.next.committee.epoch() <= current {
+                break;
+            }
+            open.push((id, announced));
+        }
+        Ok(open)
+    }
+
+    /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier
+    /// ones count is not told.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub async fn committees(&self, mut known: Committees, oldest: Time) -> Result<Committees, ClientError> {
-        let newest: Option<(Epoch, Option<Time>)> = self.read(&StateKey::Epoch(self.number), oldest).await?;
-        let (newest, _) = newest.ok_or(ClientError::Malformed)?;
+        let newest = self.current_epoch(oldest).await?.epoch;
         while known.current().epoch() < newest {
             let next: Option<Committee> =
                 self.read(&StateKey::Committee(self.number, known.next_epoch()), oldest).await?;

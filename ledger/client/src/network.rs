@@ -1,13 +1,14 @@
-//! The file that describes a ledger, the same for all its members and clients: the genesis, and where members listen. The
-//! addresses are no part of the genesis.
+//! The file that describes a ledger, the same for all its members and clients: the genesis, and where members listen.
+//! The addresses are no part of the genesis.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::{AccountId, Amount, Asset, Authority, Committee, Epoch};
+use fastpay_core::{AccountId, Amount, Asset, Authority, Committee, Epoch, PrimaryAddress};
 use fastpay_ledger_statement::{
-    ClusterId, CommitteeNumber, Genesis, GenesisError, Issue, Layout, MemberKey, Namespace, Partition,
+    ClusterId, CommitteeNumber, FoundedCommittee, Genesis, GenesisError, Issue, Layout, MemberKey, Namespace,
+    Partition, SafetyParameters,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 struct LedgerFile {
     settlement: ClusterId,
     shards: Vec<ClusterId>,
-    votes_validity_ms: u64,
     cluster: Vec<ClusterFile>,
     #[serde(default)]
     namespace: Vec<NamespaceFile>,
@@ -62,6 +62,10 @@ struct IssueFile {
 #[serde(deny_unknown_fields)]
 struct CommitteeFile {
     number: CommitteeNumber,
+    /// Nobody without it.
+    #[serde(default)]
+    guardian: PrimaryAddress,
+    parameters: SafetyParameters,
     authority: Vec<Authority>,
 }
 
@@ -120,11 +124,10 @@ impl Network {
         let namespaces = file.namespace.into_iter().map(|NamespaceFile { name, writer }| {
             Namespace::new(name.clone()).map(|namespace| (namespace, writer)).ok_or(NetworkError::Namespace(name))
         });
-        let committees = file.committee.into_iter().map(|CommitteeFile { number, authority }| {
-            let committee = Committee::new(Epoch(0), authority);
-            committee
-                .map(|committee| (number, committee))
-                .map_err(|error| NetworkError::Committee { number, error: error.to_string() })
+        let committees = file.committee.into_iter().map(|CommitteeFile { number, guardian, parameters, authority }| {
+            let first = Committee::new(Epoch(0), authority)
+                .map_err(|error| NetworkError::Committee { number, error: error.to_string() })?;
+            Ok::<_, NetworkError>((number, FoundedCommittee { first, guardian, parameters }))
         });
         let issued = file.issue.into_iter().map(|IssueFile { owner, asset, amount }| Issue { owner, asset, amount });
         let genesis = Genesis {
@@ -133,7 +136,6 @@ impl Network {
             namespaces: namespaces.collect::<Result<_, _>>()?,
             committees: committees.collect::<Result<_, _>>()?,
             issued: issued.collect(),
-            votes_validity_ms: file.votes_validity_ms,
         };
         Ok(Self { genesis, addresses })
     }

@@ -2,8 +2,8 @@
 //! proof can show any of it.
 //!
 //! The tree is a sparse Merkle tree over the hashes of the keys, with single entries pulled up: no entry = zero; one
-//! entry = H(0x00 ‖ hash of the key ‖ hash of the value); several = H(0x01 ‖ those whose next bit is 0 ‖ those whose next
-//! bit is 1), the most significant bit first. One set of entries has one root.
+//! entry = H(0x00 ‖ hash of the key ‖ hash of the value); several = H(0x01 ‖ those whose next bit is 0 ‖ those whose
+//! next bit is 1), the most significant bit first. One set of entries has one root.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{AccountId, Asset, Digest, Epoch, SequenceNumber, merkle_leaf, merkle_node};
@@ -22,8 +22,8 @@ pub enum StateKey {
     Stored(Namespace, Key),
     /// Whether the owner has opened its reserves: present if so.
     Opened(AccountId),
-    /// The balance of an asset in a reserve, or claimed by one that is not open. 256 bits, as of every sum: however much
-    /// faulty clusters send, it does not overflow.
+    /// The balance of an asset in a reserve, or claimed by one that is not open. 256 bits, as of every sum: however
+    /// much faulty clusters send, it does not overflow.
     Reserve(AccountId, Asset),
     /// The next sequence number of a signer at this cluster.
     Sequence(AccountId),
@@ -53,8 +53,18 @@ pub enum StateKey {
     Spent(CommitteeNumber, AccountId, u64),
     /// The committee of an epoch.
     Committee(CommitteeNumber, Epoch),
-    /// The current epoch, and until when redemption votes of the one before count.
+    /// The [`crate::CurrentEpoch`].
     Epoch(CommitteeNumber),
+    /// The [`crate::UnlockEntry`] of a number whose owner requested it.
+    Unlock(CommitteeNumber, AccountId, SequenceNumber),
+    /// The balance of an asset held as bonds for requests to unlock.
+    Bonds(CommitteeNumber, Asset),
+    /// What is [`crate::Announced`] under this id.
+    Announcement(CommitteeNumber, Digest),
+    /// The number of announcements so far, those that have ended included.
+    AnnouncementCount(CommitteeNumber),
+    /// The id of an announcement, by its number among all, from 0.
+    AnnouncementId(CommitteeNumber, u64),
 }
 
 impl StateKey {

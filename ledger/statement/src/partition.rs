@@ -49,7 +49,12 @@ impl Partition {
             | StateKey::EventIndex(_)
             | StateKey::Spent(..)
             | StateKey::Committee(..)
-            | StateKey::Epoch(_) => Some(self.settlement),
+            | StateKey::Epoch(_)
+            | StateKey::Unlock(..)
+            | StateKey::Bonds(..)
+            | StateKey::Announcement(..)
+            | StateKey::AnnouncementCount(_)
+            | StateKey::AnnouncementId(..) => Some(self.settlement),
             StateKey::Sequence(_)
             | StateKey::Answered(..)
             | StateKey::Taken(_)

@@ -399,7 +399,8 @@ impl Chain {
                 let sender = world.name_of(&redemption.sender);
                 world.trace.note("redeemed", format_args!("{sender} #{}", redemption.sequence));
             }
-            EventKind::Rotated { committee, .. } => world.trace.note("epoch final", committee.epoch()),
+            EventKind::Installed { committee, .. } => world.trace.note("epoch final", committee.epoch()),
+            EventKind::UnlockRequested { .. } | EventKind::Upheld { .. } | EventKind::Voided { .. } => {}
         }
         world.check(|oracle| {
             require!(index.0 == before + 1, "event {index} is sent after {before}");
@@ -411,10 +412,13 @@ impl Chain {
                     Ok(())
                 }
                 EventKind::Redeemed { redemption, .. } => oracle.redeemed(&Paid::from(redemption)),
-                EventKind::Rotated { .. } => {
+                EventKind::Installed { .. } => {
                     oracle.rotated(&self.terms[known.installed]);
                     known.installed += 1;
                     Ok(())
+                }
+                EventKind::UnlockRequested { .. } | EventKind::Upheld { .. } | EventKind::Voided { .. } => {
+                    Err(Breach("nobody unlocks a number on the ledger".into()))
                 }
             }
         });

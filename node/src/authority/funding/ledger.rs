@@ -4,8 +4,7 @@
 //!  GroupReader: certified, without gap, from f + 1 members ─► events with indices without gap ─► Batch
 //!                                                     └─► committees that were installed
 //! ```
-//! The time is that of the newest group that was applied [LEDGER 3]. The ledger has no unlocking yet; views of it are
-//! as old, and epochs overlap as long, as on a contract with the shortest window.
+//! The time is that of the newest group that was applied [LEDGER 3]. The genesis has the committee's windows.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,15 +19,13 @@ use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsErr
 use fastpay_ledger_statement::{
     CommitteeEvent, CommitteeNumber, Cursor as Due, EventKind, Message, Receiver, VerifiedGroup,
 };
+use fastpay_program::Clock;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Batch;
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::shard::ChainTime;
-
-/// The shortest unlock window that a contract takes, in seconds: 3 days.
-pub const UNLOCK_WINDOW_S: u64 = 3 * 86_400;
 
 /// Whoever has all groups up to what the head was at most so long ago is at the head: there may be a group at every height,
 /// and the newest is always under way.
@@ -46,7 +43,6 @@ pub struct LedgerConfig {
 /// A committee on a ledger that authorities can serve.
 pub struct LedgerDeployment {
     ledger: Arc<CommitteeClient>,
-    votes_validity_s: u64,
 }
 
 /// Why a ledger cannot be used.
@@ -55,12 +51,6 @@ pub enum LedgerError {
     /// Its file, or the committee in it.
     #[error(transparent)]
     Open(#[from] OpenCommitteeError),
-    /// Authorities that lag would execute orders of an epoch that has ended.
-    #[error(
-        "the ledger counts redemption votes of an epoch for {0} s after it; authorities need at least {min} s",
-        min = 2 * UNLOCK_WINDOW_S
-    )]
-    Validity(u64),
     /// A member does not answer, or not with what holds.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -124,19 +114,13 @@ impl LedgerDeployment {
     /// # Errors
     /// See [`LedgerError`].
     pub fn read(config: &LedgerConfig) -> Result<Self, LedgerError> {
-        Self::of(CommitteeClient::open(&config.file, config.committee)?)
+        Ok(Self::of(CommitteeClient::open(&config.file, config.committee)?))
     }
 
     /// The committee that this client reads.
-    ///
-    /// # Errors
-    /// [`LedgerError::Validity`].
-    pub fn of(ledger: CommitteeClient) -> Result<Self, LedgerError> {
-        let votes_validity_s = ledger.client().layout().genesis().votes_validity_ms / 1_000;
-        if votes_validity_s < 2 * UNLOCK_WINDOW_S {
-            return Err(LedgerError::Validity(votes_validity_s));
-        }
-        Ok(Self { ledger: Arc::new(ledger), votes_validity_s })
+    #[must_use]
+    pub fn of(ledger: CommitteeClient) -> Self {
+        Self { ledger: Arc::new(ledger) }
     }
 
     /// The committee on it.
@@ -172,7 +156,8 @@ struct Installed {
 pub struct LedgerSource {
     reader: GroupReader,
     ledger: Arc<CommitteeClient>,
-    votes_validity_s: u64,
+    /// In seconds.
+    unlock_window: u64,
     /// The newest group in the state that was read last, and when it was asked for.
     head: Option<(u64, Instant)>,
     /// What the newest batch installs, in order.
@@ -185,10 +170,11 @@ impl LedgerSource {
     /// # Errors
     /// [`LedgerError::Client`].
     pub fn new(ledger: &LedgerDeployment) -> Result<Self, LedgerError> {
-        let LedgerDeployment { ledger, votes_validity_s } = ledger;
+        let ledger = &ledger.ledger;
         let reader = GroupReader::new(ledger.client(), Receiver::Committee(ledger.number()))?;
+        let unlock_window = ledger.parameters().unlock_window_ms / 1_000;
         let (ledger, head, installed) = (ledger.clone(), None, Vec::new());
-        Ok(Self { reader, ledger, votes_validity_s: *votes_validity_s, head, installed })
+        Ok(Self { reader, ledger, unlock_window, head, installed })
     }
 
     /// The position before the first group.
@@ -200,7 +186,11 @@ impl LedgerSource {
     pub(super) async fn next(&mut self, cursor: &Cursor, time: ChainTime) -> Result<Batch, LedgerError> {
         let LedgerEvents { events, cursor, has_more, time } = self.next_events(cursor, time).await?;
         self.installed.clear();
-        let events = events.iter().map(|(event, now)| self.event(event, *now)).collect();
+        // The window of a request begins when this authority reads it, not when it was made: while it was away, nobody
+        // could bring a certificate here, or have an order upheld without it.
+        let read_at = Clock::system().now_ms() / 1_000;
+        let voidable_at = |now: u64| now.max(read_at).saturating_add(time.unlock_window);
+        let events = events.iter().map(|(event, now)| self.event(event, voidable_at(*now))).collect();
         Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
     }
 
@@ -213,7 +203,7 @@ impl LedgerSource {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
         let mut events = Vec::new();
-        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
+        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: self.unlock_window, ..time });
         for group in &groups {
             let number = group.group().number;
             let last = self.read(group, cursor.last_index, &mut time, &mut events);
@@ -290,25 +280,32 @@ impl LedgerSource {
         Ok(last)
     }
 
-    /// What an event of a group of this time, in seconds, is to the shards.
-    fn event(&mut self, event: &CommitteeEvent, now: u64) -> ShardEvent {
+    /// What an event is to the shards. A number that it asks about or opens again can be voided from `voidable_at` on.
+    fn event(&mut self, event: &CommitteeEvent, voidable_at: u64) -> ShardEvent {
         let index = event.index;
+        let unlock = |account, sequence, kind| ShardEvent::Unlock { index, account, sequence, kind };
         match &event.kind {
             EventKind::Funded(funding) => {
                 let (recipient, asset, amount) = (funding.account, funding.asset, funding.amount);
                 ShardEvent::Deposit(Deposit { index, recipient, asset, amount })
             }
             EventKind::Redeemed { redemption, .. } => {
-                let kind = UnlockEventKind::Spent(self.ledger.domain().transfer_digest(&redemption.clone().into()));
-                ShardEvent::Unlock { index, account: redemption.sender, sequence: redemption.sequence, kind }
+                let digest = self.ledger.domain().transfer_digest(&redemption.clone().into());
+                unlock(redemption.sender, redemption.sequence, UnlockEventKind::Spent(digest))
             }
-            EventKind::Rotated { committee, compromised_since, .. } => {
+            // The ledger has checked that the account's owner signed it.
+            EventKind::UnlockRequested { account, sequence, .. } => {
+                unlock(*account, *sequence, UnlockEventKind::Requested(voidable_at))
+            }
+            EventKind::Upheld { account, sequence, digest } => {
+                unlock(*account, *sequence, UnlockEventKind::Upheld(*digest))
+            }
+            EventKind::Voided { account, sequence } => unlock(*account, *sequence, UnlockEventKind::Voided),
+            EventKind::Installed { committee, previous_counts_until, compromised_since, .. } => {
                 let (epoch, compromised_since) = (committee.epoch(), *compromised_since);
-                // A group may be later than the installation. All authorities read the same one, and what they execute
-                // last can be redeemed for at least as long as their window, less that delay.
-                let end = EpochEnd::new(now.saturating_add(self.votes_validity_s), UNLOCK_WINDOW_S);
+                let until = previous_counts_until.unwrap_or_default().0 / 1_000;
+                let end = EpochEnd::new(until, self.unlock_window);
                 self.installed.push(Installed { committee: committee.clone(), compromised_since, end });
-                let voidable_at = now.saturating_add(UNLOCK_WINDOW_S);
                 ShardEvent::Installation(Installation { after: index, index, epoch, compromised_since, voidable_at })
             }
         }
@@ -340,8 +337,8 @@ fn position(due: Due, last_index: TransactionIndex) -> Cursor {
     Cursor { block_number: due.next.saturating_sub(1), block_hash: due.previous, last_index }
 }
 
-/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed before
-/// a checkpoint is adopted.
+/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed
+/// before a checkpoint is adopted.
 fn end_compromised(committees: &mut Committees, since: Epoch) {
     let epoch = committees.current().epoch();
     let ended: Vec<_> = committees.iter().map(|committee| committee.epoch()).filter(|ended| *ended >= since).collect();

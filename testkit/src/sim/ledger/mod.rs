@@ -23,8 +23,8 @@ use fastpay_core::{
 use fastpay_ledger_client::{Client, CommitteeClient};
 use fastpay_ledger_state::overdrafts;
 use fastpay_ledger_statement::{
-    Action, ClusterId, CommitteeNumber, CompactDecision, Deployment, Genesis, Instruction, Issue, Layout, MemberKey,
-    MemberKeys, Message, Partition, Receiver, Request, StateKey, Time,
+    Action, Bond, ClusterId, CommitteeNumber, CompactDecision, Deployment, FoundedCommittee, Genesis, Instruction,
+    Issue, Layout, MemberKey, MemberKeys, Message, Partition, Receiver, Request, SafetyParameters, StateKey, Time,
 };
 use fastpay_node::authority::funding::{FundingSource, LedgerDeployment, LedgerSource};
 use tokio::sync::mpsc;
@@ -47,8 +47,15 @@ pub const COMMITTEE: CommitteeNumber = CommitteeNumber(0);
 const SETTLEMENT: ClusterId = ClusterId(3);
 const COORDINATOR: ClusterId = ClusterId(4);
 const CLUSTERS: [ClusterId; 4] = [ClusterId(1), ClusterId(2), SETTLEMENT, COORDINATOR];
-/// Redemption votes of an epoch count so long after it: a month.
-const VOTES_VALIDITY_MS: u64 = 30 * 86_400_000;
+/// An installation waits for a minute, and for less where the guardian endorses it, which nobody does here.
+const PARAMETERS: SafetyParameters = SafetyParameters {
+    votes_validity_ms: 30 * 86_400_000,
+    unlock_window_ms: 3 * 86_400_000,
+    endorsed_delay_ms: 60_000,
+    announced_delay_ms: 60_000,
+    lapse_ms: 14 * 86_400_000,
+    unlock_bond: Bond { asset: Asset::ETHER, amount: Amount(10) },
+};
 /// Two heights of a cluster are about so far apart.
 const PACE: Duration = Duration::from_millis(800);
 /// The longest time for which a cluster decides nothing, or a member is behind.
@@ -96,6 +103,8 @@ impl Ledger {
         let owners = (0..OWNERS_MAX as u32).map(owner_key).chain((0..people::BANKS).map(people::bank_key));
         let issue = |owner: AccountId| ASSETS.map(|asset| Issue { owner, asset, amount: Amount(ISSUED) });
         let public = |cluster| member_keys(cluster).iter().map(MemberKeys::public).collect::<Vec<_>>();
+        let (first, guardian, parameters) = (first.clone(), PrimaryAddress::ZERO, PARAMETERS);
+        let founded = FoundedCommittee { first, guardian, parameters };
         let genesis = Genesis {
             clusters: CLUSTERS.map(|cluster| (cluster, public(cluster))).into(),
             partition: Partition {
@@ -104,9 +113,8 @@ impl Ledger {
                 other_shards: vec![ClusterId(2)],
             },
             namespaces: BTreeMap::new(),
-            committees: [(COMMITTEE, first.clone())].into(),
+            committees: [(COMMITTEE, founded)].into(),
             issued: owners.map(|key| key.account()).flat_map(issue).collect(),
-            votes_validity_ms: VOTES_VALIDITY_MS,
         };
         let dice = Dice::new(plan.seed ^ 0x1ed9_e700);
         let layout = |us| Layout::new(genesis.clone(), us).expect("the genesis is valid");
@@ -198,7 +206,7 @@ impl Ledger {
     /// What an authority's follower reads.
     pub fn source(&self, world: &Arc<World>, authority: usize) -> FundingSource {
         let client = world.owners.len() + world.plan.relayers + authority;
-        let deployment = LedgerDeployment::of(self.committee(world, client)).expect("votes count for long enough");
+        let deployment = LedgerDeployment::of(self.committee(world, client));
         LedgerSource::new(&deployment).expect("there is a settlement cluster").into()
     }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountKey, Amount, Announcement, AuthorityKeys, Certificate, ContractVote, CouncilStatement, Digest,
+    AccountKey, Amount, AuthorityKeys, Certificate, ContractVote, CouncilStatement, Digest, PossessionProof,
     PrimaryAddress, Transfer, VoteSignature, sign_council_vote,
 };
 use fastpay_ledger_client::ClientError;
-use fastpay_ledger_statement::{Action, ClusterId, Outcome, Rejection, Rotation};
+use fastpay_ledger_statement::{Action, Announcing, ClusterId, NextCommittee, Outcome, Rejection, Time};
 use fastpay_wallet::Reserve;
 use fastpay_wallet::folder::Folder;
 use tokio::sync::mpsc;
@@ -45,8 +45,8 @@ async fn act(world: &Arc<World>, bank: u32, action: &Action, via: Option<Cluster
     let ledger = world.chain.ledger().expect("the Primary is a ledger");
     let (key, committee) = (bank_key(bank), ledger.committee(world, usize::MAX));
     let shard = match action {
-        Action::Redeem { .. } | Action::Rotate(_) => SETTLEMENT,
-        _ => committee.client().partition().of_reserve(&key.account()),
+        Action::Open | Action::Transfer { .. } => committee.client().partition().of_reserve(&key.account()),
+        _ => SETTLEMENT,
     };
     committee.client().instruct(&key, shard, via, action).await
 }
@@ -58,8 +58,9 @@ pub async fn live(world: Arc<World>, mut wishes: mpsc::UnboundedReceiver<Wish>) 
     }
     tokio::spawn(redeem(world.clone()));
     while let Some(wish) = wishes.recv().await {
+        let deadline = world.chain.now_ms(&world) / 1_000 + DEADLINE_S;
         for number in 0.. {
-            match fulfil(&world, &wish).await {
+            match fulfil(&world, &wish, deadline).await {
                 Ok(()) => break,
                 Err(error) if number < TRIES_MAX => {
                     world.trace.note("wish tried", format_args!("{error}"));
@@ -71,18 +72,9 @@ pub async fn live(world: Arc<World>, mut wishes: mpsc::UnboundedReceiver<Wish>) 
     }
 }
 
-async fn fulfil(world: &Arc<World>, wish: &Wish) -> Result<(), ClientError> {
+async fn fulfil(world: &Arc<World>, wish: &Wish, deadline: u64) -> Result<(), ClientError> {
     match wish {
-        Wish::Rotate(now, next) => {
-            let deadline = world.chain.now_ms(world) / 1_000 + DEADLINE_S;
-            match act(world, RELAYER, &rotation(now, next, deadline), None).await {
-                // The answer was lost the last time.
-                Err(ClientError::Rejected(Rejection::WrongNextEpoch(epoch))) if epoch > next.committee.epoch() => {
-                    Ok(())
-                }
-                done => done.map(drop),
-            }
-        }
+        Wish::Rotate(now, next) => rotate(world, (now, next), deadline).await,
         Wish::Redeem(certificate) => match act(world, RELAYER, &redemption(certificate), None).await {
             Err(ClientError::Rejected(Rejection::AlreadyRedeemed)) => Ok(()),
             done => done.map(drop),
@@ -138,31 +130,40 @@ fn redemption(certificate: &Certificate) -> Action {
     Action::Redeem { committee: COMMITTEE, redemption, epoch: certificate.epoch, votes }
 }
 
-fn rotation(now: &TestCommittee, next: &TestCommittee, deadline: u64) -> Action {
-    let (domain, none) = (now.domain, PrimaryAddress::ZERO);
-    let (checkpoint, epoch) = (Digest::ZERO, next.committee.epoch());
-    let announcement = Announcement {
-        committee: next.committee.clone(),
-        guardian: none,
-        recovery: none,
-        compromised_since: epoch,
-        checkpoint,
-        deadline,
-    };
+/// Takes the next step towards the installation of a committee that is announced by a deadline.
+async fn rotate(
+    world: &Arc<World>,
+    (now, next): (&TestCommittee, &TestCommittee),
+    deadline: u64,
+) -> Result<(), ClientError> {
+    let (domain, epoch, guardian, checkpoint) =
+        (now.domain, next.committee.epoch(), PrimaryAddress::ZERO, Digest::ZERO);
+    let (committee, compromised_since) = (next.committee.clone(), epoch);
+    let proposed = NextCommittee { committee, guardian, compromised_since, checkpoint, deadline };
+    let id = proposed.id(&domain);
     let votes = |of: &TestCommittee, statement: &CouncilStatement<'_>| {
         let voters = of.keys.iter().take(of.committee.quorum());
-        voters.map(|keys: &AuthorityKeys| sign_council_vote(keys, &domain, statement)).collect()
+        voters.map(|keys: &AuthorityKeys| sign_council_vote(keys, &domain, statement)).collect::<Vec<_>>()
     };
-    let announced = CouncilStatement::Announcement(&announcement);
-    let announcing = votes(now, &announced);
-    let accepted = CouncilStatement::Acceptance {
-        epoch,
-        announcement: domain.council_digest(&announced),
-        block_hash: Digest::ZERO,
+    let ledger = world.chain.ledger().expect("the Primary is a ledger");
+    let reader = ledger.committee(world, usize::MAX);
+    if reader.current_epoch(Time(0)).await?.epoch >= epoch {
+        return Ok(());
+    }
+    let Some(announced) = reader.announcement(id, Time(0)).await? else {
+        let votes = votes(now, &CouncilStatement::Announcement(&proposed.announcement()));
+        let proofs = next.keys.iter().map(|keys| PossessionProof::new(keys, &domain).into()).collect();
+        let announcing = Announcing { committee: COMMITTEE, next: proposed, proofs, votes };
+        act(world, RELAYER, &Action::Announce(Box::new(announcing)), None).await?;
+        return Err(ClientError::Rejected(Rejection::NotMatured));
     };
-    let accepting = votes(next, &accepted);
-    let (committee, next) = (COMMITTEE, next.committee.clone());
-    let compromised_since = epoch;
-    let rotation = Rotation { committee, next, compromised_since, checkpoint, deadline, announcing, accepting };
-    Action::Rotate(Box::new(rotation))
+    let (committee, announcement) = (COMMITTEE, id);
+    match announced.acceptance(id) {
+        None => act(world, RELAYER, &Action::Mature { committee, announcement }, None).await?,
+        Some(accepted) => {
+            let votes = votes(next, &accepted);
+            act(world, RELAYER, &Action::Install { committee, announcement, votes }, None).await?
+        }
+    };
+    Err(ClientError::Rejected(Rejection::NotMatured))
 }

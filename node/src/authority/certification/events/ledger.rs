@@ -77,7 +77,15 @@ fn convert(event: &CommitteeEvent, domain: &Domain) -> PrimaryEvent {
             let digest = domain.transfer_digest(&redemption.clone().into());
             PrimaryEventKind::Redeemed { account: redemption.sender, sequence: redemption.sequence, digest }
         }
-        EventKind::Rotated { committee, compromised_since, checkpoint } => {
+        // The ledger has checked that the account's owner signed it.
+        EventKind::UnlockRequested { account, sequence, .. } => {
+            PrimaryEventKind::UnlockRequested { account: *account, sequence: *sequence, is_authorized: true }
+        }
+        EventKind::Upheld { account, sequence, digest } => {
+            PrimaryEventKind::Upheld { account: *account, sequence: *sequence, digest: *digest }
+        }
+        EventKind::Voided { account, sequence } => PrimaryEventKind::Voided { account: *account, sequence: *sequence },
+        EventKind::Installed { committee, compromised_since, checkpoint, .. } => {
             let (compromised_since, checkpoint) = (*compromised_since, *checkpoint);
             PrimaryEventKind::Installed(InstalledCommittee {
                 committee: committee.clone(),
