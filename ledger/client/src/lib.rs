@@ -21,6 +21,7 @@ mod reserve;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod scripted;
+mod transport;
 
 pub use bulk::{Bulk, Settled};
 pub use client::{Client, ClientError, Connection, MemberStatus};
@@ -30,3 +31,4 @@ pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};
 pub use network::{Addresses, Network, NetworkError};
 pub use reserve::{CarriedOut, Reserve, ReserveError};
+pub use transport::{Carrier, Transport};
