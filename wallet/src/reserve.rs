@@ -9,24 +9,17 @@ use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Certificate, Committees, ContractVote, SequenceNumber, TransactionIndex,
     Transfer, VerifiedCertificate, VoteSignature,
 };
-use fastpay_ledger_client::{Client, CommitteeClient};
-use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, Request, StateKey, Time};
+use fastpay_ledger_client::{Client, CommitteeClient, oldest_state};
+use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, Request, StateKey};
 
 use crate::error::WalletError;
-use crate::folder::{Folder, InstructionErrand, InstructionJournal, Instructions, StoredInstruction, now_ms};
+use crate::folder::{Folder, InstructionErrand, InstructionJournal, Instructions, StoredInstruction};
 use crate::wallet::LOCK_PATIENCE;
 
-/// The ledger decides heights continuously, so a state that is older than this, in milliseconds, is refused.
-const STATE_AGE_MS_MAX: u64 = 600_000;
 /// An errand takes so many instructions at most: other programs may use the same key and its numbers.
 const STEPS_MAX: usize = 8;
 /// So often a member may answer with what was true before.
 const OUTDATED_MAX: usize = 5;
-
-/// The oldest state of a ledger that is believed.
-pub(crate) fn oldest_state() -> Time {
-    Time(now_ms().saturating_sub(STATE_AGE_MS_MAX))
-}
 
 /// The reserve of a key.
 pub struct Reserve {

@@ -51,7 +51,7 @@ pub enum ClientError {
 pub type Connection = (MemberKey, Channel);
 
 /// A client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Client {
     layout: Layout,
     members: BTreeMap<ClusterId, Vec<Connection>>,

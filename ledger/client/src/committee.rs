@@ -4,14 +4,24 @@
 use std::path::{Path, PathBuf};
 
 use borsh::BorshDeserialize;
-use fastpay_core::{Asset, Balance, Committee, Committees, Domain, Epoch, TransactionIndex};
-use fastpay_ledger_statement::{CommitteeNumber, GenesisError, StateKey, Time};
+use fastpay_core::{AccountId, Asset, Balance, Committee, Committees, Domain, Epoch, SequenceNumber, TransactionIndex};
+use fastpay_ledger_statement::{CommitteeNumber, GenesisError, Redeemed, StateKey, Time};
+use fastpay_program::Clock;
 
 use crate::client::{Client, ClientError};
 use crate::network::{Network, NetworkError};
 
+/// The ledger decides heights continuously, so a state that is older than this, in milliseconds, is refused.
+const STATE_AGE_MS_MAX: u64 = 600_000;
+
+/// The oldest state of a ledger that is believed now.
+#[must_use]
+pub fn oldest_state() -> Time {
+    Time(Clock::system().now_ms().saturating_sub(STATE_AGE_MS_MAX))
+}
+
 /// A committee on a ledger.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CommitteeClient {
     client: Client,
     number: CommitteeNumber,
@@ -100,6 +110,19 @@ impl CommitteeClient {
     /// See [`ClientError`].
     pub async fn omnibus(&self, asset: Asset, oldest: Time) -> Result<Balance, ClientError> {
         Ok(self.read(&StateKey::Omnibus(self.number, asset), oldest).await?.unwrap_or_default())
+    }
+
+    /// What an account's number was redeemed for, in a state of `oldest` or later; `None` if it is not redeemed there.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn redeemed(
+        &self,
+        sender: AccountId,
+        sequence: SequenceNumber,
+        oldest: Time,
+    ) -> Result<Option<Redeemed>, ClientError> {
+        self.read(&StateKey::Redeemed(self.number, sender, sequence), oldest).await
     }
 
     /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier ones

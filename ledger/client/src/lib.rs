@@ -19,7 +19,7 @@ mod network;
 pub mod scripted;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
-pub use committee::{CommitteeClient, OpenCommitteeError};
+pub use committee::{CommitteeClient, OpenCommitteeError, oldest_state};
 pub use description::{DescribedMember, Description};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use network::{Addresses, Network, NetworkError};

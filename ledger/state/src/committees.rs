@@ -3,11 +3,11 @@
 
 use fastpay_core::{
     AccountId, Amount, Announcement, Committee, ContractVote, CouncilStatement, Digest, Epoch, PrimaryAddress,
-    Redemption, SequenceNumber, TransactionIndex,
+    Redemption, TransactionIndex,
 };
 use fastpay_ledger_statement::{
-    CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, Message, Outcome, Receiver, Rejection, Rotation,
-    StateKey, Time,
+    CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, Message, Outcome, Receiver, Redeemed, Rejection,
+    Rotation, StateKey, Time,
 };
 
 use crate::draft::Draft;
@@ -35,14 +35,10 @@ impl Draft<'_> {
     ) -> Result<Outcome, Rejection> {
         let current = self.current_epoch(committee)?;
         let Redemption { sender, recipient, asset, amount, fee, sequence, .. } = *redemption;
-        let (spent, bits) = self.spent(committee, sender, sequence);
-        let (byte, bit) = place(sequence);
-        let mut marked = bits;
-        let word = marked.get_mut(byte).ok_or(Rejection::AlreadyRedeemed)?;
-        if *word & bit != 0 {
+        let redeemed = StateKey::Redeemed(committee, sender, sequence);
+        if self.state.read(&redeemed).is_some() {
             return Err(Rejection::AlreadyRedeemed);
         }
-        *word |= bit;
         let voters = self.voters(committee, current, epoch)?;
         let domain = self.layout.deployment().domain(committee);
         check_votes(votes, &voters, domain.redemption_vote_digest(epoch, redemption))?;
@@ -56,9 +52,10 @@ impl Draft<'_> {
             return Err(Rejection::OmnibusTooLow(payable));
         }
 
-        self.state.put(spent, &marked);
         self.state.debit(omnibus, amount);
         let index = self.tell(committee, EventKind::Redeemed { redemption: redemption.clone(), relayer });
+        let digest = domain.transfer_digest(&redemption.clone().into());
+        self.state.put(redeemed, &Redeemed { digest, index, relayer });
         for (to, amount) in [(AccountId::from_ethereum(recipient), paid), (relayer, fee)] {
             if amount != Amount::ZERO {
                 self.pay(Credit { to, asset, amount });
@@ -143,19 +140,6 @@ impl Draft<'_> {
         }
         self.state.get(&StateKey::Committee(committee, epoch)).ok_or(Rejection::UnknownEpoch(epoch))
     }
-
-    /// Where it is noted which of an account's numbers are redeemed, and what is noted there.
-    fn spent(&self, committee: CommitteeNumber, sender: AccountId, sequence: SequenceNumber) -> (StateKey, [u8; 32]) {
-        let key = StateKey::Spent(committee, sender, sequence.0 >> 8);
-        let bits = self.state.get(&key).unwrap_or_default();
-        (key, bits)
-    }
-}
-
-/// The byte of a word, and the bit in it, that note one sequence number.
-fn place(sequence: SequenceNumber) -> (usize, u8) {
-    let [low, ..] = sequence.0.to_le_bytes();
-    (usize::from(low >> 3), 1 << (low & 7))
 }
 
 /// Checks that the votes are by a quorum, in order, each on `digest`.

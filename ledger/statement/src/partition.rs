@@ -47,7 +47,7 @@ impl Partition {
             StateKey::Opened(owner) | StateKey::Reserve(owner, _) => Some(self.of_reserve(owner)),
             StateKey::Omnibus(..)
             | StateKey::EventIndex(_)
-            | StateKey::Spent(..)
+            | StateKey::Redeemed(..)
             | StateKey::Committee(..)
             | StateKey::Epoch(_) => Some(self.settlement),
             StateKey::Sequence(_)

@@ -41,7 +41,7 @@ fn keys() -> [StateKey; 5] {
         StateKey::EventIndex(COMMITTEE),
         StateKey::Committee(COMMITTEE, Epoch(1)),
         StateKey::Omnibus(COMMITTEE, Asset::ETHER),
-        StateKey::Spent(COMMITTEE, alice(), 0),
+        StateKey::Redeemed(COMMITTEE, alice(), SequenceNumber(0)),
     ]
 }
 

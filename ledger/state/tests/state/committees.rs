@@ -2,10 +2,10 @@
 
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Balance, Committee, Domain, EcdsaSignature, Epoch, PrimaryAddress,
-    Redemption, TransactionIndex,
+    Redemption, SequenceNumber, TransactionIndex,
 };
 use fastpay_ledger_state::DEADLINE_MAX_S;
-use fastpay_ledger_statement::{Action, EventKind, Outcome, Rejection, Rotation, StateKey};
+use fastpay_ledger_statement::{Action, EventKind, Outcome, Redeemed, Rejection, Rotation, StateKey};
 
 use crate::people::{FAR, account, authorities, certified, client, committee, redemption, rotation, sign_rotation};
 use crate::reserves::facts;
@@ -50,9 +50,15 @@ fn a_redemption_is_paid_once_with_its_fee_in_any_order_of_numbers() {
 #[test]
 fn a_number_is_spent_whatever_its_redemption_says() {
     let (mut world, domain) = funded(1);
-    world.act(3, certified(&domain, 0, redemption(1, 5, address(1), 40, 0))).unwrap();
+    let paid = redemption(1, 5, address(1), 40, 0);
+    world.act(3, certified(&domain, 0, paid.clone())).unwrap();
     let other = certified(&domain, 0, redemption(1, 5, address(3), 41, 1));
-    assert_eq!(world.act(3, other), Err(Rejection::AlreadyRedeemed));
+    assert_eq!(world.act(4, other), Err(Rejection::AlreadyRedeemed));
+    // The state proves for what.
+    let digest = domain.transfer_digest(&paid.into());
+    let known = Redeemed { digest, index: TransactionIndex(2), relayer: client(3).account() };
+    let key = StateKey::Redeemed(COMMITTEE, account(1), SequenceNumber(5));
+    assert_eq!(world.read(world.settlement(), &key), Some(known));
     // Of another account it is another number.
     assert!(world.act(3, certified(&domain, 0, redemption(2, 5, address(1), 1, 0))).is_ok());
 }
@@ -252,7 +258,7 @@ fn what_one_committee_signed_is_worth_nothing_at_another_of_the_same_members() {
         let keys = [
             StateKey::Omnibus(OTHER_COMMITTEE, asset),
             StateKey::EventIndex(OTHER_COMMITTEE),
-            StateKey::Spent(OTHER_COMMITTEE, account(1), 0),
+            StateKey::Redeemed(OTHER_COMMITTEE, account(1), SequenceNumber(0)),
             StateKey::Committee(OTHER_COMMITTEE, Epoch(1)),
             StateKey::Epoch(OTHER_COMMITTEE),
         ];

@@ -89,11 +89,12 @@ pub fn facts(world: &World) -> Vec<Option<Vec<u8>>> {
         StateKey::Epoch(COMMITTEE),
         StateKey::Committee(COMMITTEE, fastpay_core::Epoch(1)),
     ];
+    let sequences = |count| (0..count).map(fastpay_core::SequenceNumber);
     for at in 0..6 {
         let owner = client(at).account();
         keys.extend([StateKey::Opened(owner), StateKey::Reserve(owner, Asset::ETHER), StateKey::Sequence(owner)]);
-        keys.extend((0..20).map(|sequence| StateKey::Answered(owner, fastpay_core::SequenceNumber(sequence))));
-        keys.extend((0..2).map(|word| StateKey::Spent(COMMITTEE, account(at), word)));
+        keys.extend(sequences(20).map(|sequence| StateKey::Answered(owner, sequence)));
+        keys.extend(sequences(2).map(|sequence| StateKey::Redeemed(COMMITTEE, account(at), sequence)));
     }
     let states = || world.clusters.values().map(|cluster| &cluster.state);
     keys.iter().flat_map(|key| states().map(|state| state.read(key).map(<[u8]>::to_vec))).collect()
