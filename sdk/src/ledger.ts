@@ -60,8 +60,8 @@ const INSTEAD: Record<ContractOperation, string> = {
 
 /** As of the command line: what a ledger calls its assets is not agreed on. */
 const NATIVE_DECIMALS = 18;
-/** A height takes about a second, and a credit to another cluster one more. */
-const INCLUSION_MS = 2_000;
+/** Relayers wait for no company. A height takes about a second, and a credit to another cluster one more. */
+const PAYOUT_MS = 3_000;
 /** All of an asset can be redeemed at once. */
 const ALL_BASIS_POINTS = 10_000;
 
@@ -197,8 +197,8 @@ class Ledger implements Primary, LedgerPrimary {
     return { asset, symbol: isNative ? "native" : "units", decimals: isNative ? NATIVE_DECIMALS : 0, hasPermit: false };
   }
 
-  async inclusionMs(): Promise<number> {
-    return INCLUSION_MS;
+  async payoutMs(): Promise<number> {
+    return PAYOUT_MS;
   }
 
   async #current(): Promise<{ epoch: bigint; previousCountsUntilMs: bigint | undefined }> {

@@ -522,7 +522,7 @@ export interface RelayerFees {
    * Undefined without offers.
    */
   readonly proposed: bigint | undefined;
-  /** The usual time from settlement to inclusion, in milliseconds. Relayers wait a minute to form a batch. */
+  /** The usual time from settlement to payout, in milliseconds. On Ethereum, relayers wait a minute to form a batch. */
   readonly usualMs: number;
 }
 

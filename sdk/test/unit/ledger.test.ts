@@ -1,5 +1,8 @@
 /** A client on a ledger: it pays as on a contract, reads the committee from proofs, and follows it. */
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import {
@@ -45,9 +48,17 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-async function connect(description: LedgerDescription = ledger.description): Promise<FastPayClient> {
+/** A server with one answer. */
+async function serveJson(body: unknown): Promise<{ url: string; stop: () => Promise<void> }> {
+  const server = createServer((_, response) => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body)));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = (): Promise<void> => new Promise((resolve) => void (server.closeAllConnections(), server.close(() => resolve())));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop };
+}
+
+async function connect(description: LedgerDescription = ledger.description, relayers: readonly string[] = []): Promise<FastPayClient> {
   const endpoints = nodes.map(({ url, keys }) => ({ http: url, name: keys.votingKey }));
-  const client = await FastPay.create({ ledger: openLedger(description), authorities: endpoints, storage });
+  const client = await FastPay.create({ ledger: openLedger(description), authorities: endpoints, relayers, storage });
   clients.push(client);
   return client;
 }
@@ -130,6 +141,16 @@ describe("a client", () => {
     expect(await client.contractStatus()).toMatchObject({ epoch: 0n, lastTransactionIndex: 2n, pausedUntil: 0n });
     rotate();
     expect(await client.contractStatus()).toMatchObject({ epoch: 1n, lastTransactionIndex: 3n, timestamp: 1_800_000_004n });
+  });
+
+  test("proposes the fee of a relayer of this committee on this ledger, and of no other", async () => {
+    const quote = { chainId: "0", contract: DOMAIN.contract, relayer: RECIPIENT, fees: [{ asset: ETHER, fee: "3" }] };
+    const relayers = await Promise.all([quote, { ...quote, contract: RECIPIENT }, { ...quote, chainId: "1" }].map(serveJson));
+    const client = await connect(ledger.description, relayers.map(({ url }) => url));
+    const fees = await client.relayerFees(ETHER);
+    expect(fees).toMatchObject({ proposed: 3n, offers: [{ relayer: RECIPIENT, fee: 3n }], usualMs: 3_000 });
+    expect(fees.silent.map(({ url }) => url)).toEqual(relayers.slice(1).map(({ url }) => url));
+    await Promise.all(relayers.map(({ stop }) => stop()));
   });
 
   test("counts assets as the command line does", async () => {
