@@ -18,7 +18,9 @@ import {
   type Redemption,
   type Signer,
 } from "../../src/index.js";
+import { Committees } from "../../src/chain/committees.js";
 import { openLedger, type LedgerDescription } from "../../src/ledger.js";
+import type { Primary } from "../../src/primary.js";
 import { authorities, person } from "../support/committee.js";
 import { NOW_MS, TestLedger, VECTORS } from "../support/ledger.js";
 import { TestNode } from "../support/node.js";
@@ -106,6 +108,21 @@ describe("a client", () => {
     expect((await client.committee()).members.map(({ votingKey }) => votingKey)).toEqual(nodes.map(({ keys }) => keys.votingKey));
     expect((await client.committee(0n)).members).not.toEqual((await client.committee()).members);
     await expect(client.committee(2n)).rejects.toMatchObject({ code: "not-found" });
+  });
+
+  test("counts the checkpoints of the epoch before, unless its keys were out", async () => {
+    const primary = openLedger(ledger.description) as unknown as Primary;
+    const first = await primary.committee(0n);
+    const counting = async () => {
+      const current = await Committees.readCurrent(primary, Promise.resolve(first));
+      const committees = await new Committees(primary, current, Promise.resolve(first)).counting();
+      return committees.map(({ epoch }) => epoch);
+    };
+    expect(await counting()).toEqual([0n]);
+    ledger.reach("rotated");
+    expect(await counting()).toEqual([1n, 0n]);
+    ledger.reach("compromised");
+    expect(await counting()).toEqual([2n]);
   });
 
   test("starts and pays with the committee that it stored, while no member answers", async () => {
