@@ -10,6 +10,7 @@
 
 import type { AccountId } from "./accounts.js";
 import { toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import type { Spending } from "./chain/spending.js";
 import type { LedgerPrimary } from "./client.js";
 import type { Committee } from "./committee.js";
 import { hex, list, object, smallNumber, text } from "./decode.js";
@@ -59,8 +60,8 @@ const INSTEAD: Record<ContractOperation, string> = {
 
 /** As of the command line: what a ledger calls its assets is not agreed on. */
 const NATIVE_DECIMALS = 18;
-/** A height takes about a second, and a credit to another cluster one more. */
-const INCLUSION_MS = 2_000;
+/** Relayers wait for no company. A height takes about a second, and a credit to another cluster one more. */
+const PAYOUT_MS = 3_000;
 /** All of an asset can be redeemed at once. */
 const ALL_BASIS_POINTS = 10_000;
 
@@ -141,18 +142,27 @@ class Ledger implements Primary, LedgerPrimary {
     return current.epoch !== epoch + 1n || current.previousCountsUntilMs === undefined;
   }
 
-  async redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus> {
-    return { state: (await this.isSpent(sender, sequence)) ? "spent" : "open" };
+  async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {
+    const spending = await this.finalSpending(sender, sequence);
+    if (spending === undefined) return { state: "open" };
+    if (digest === undefined) return { state: "spent" };
+    return { state: spending.digest === digest ? "paid" : "displaced", hash: undefined };
   }
 
   async isSpent(sender: AccountId, sequence: bigint): Promise<boolean> {
-    const bits = decoded(await this.#members.read(this.#keys.spent(sender, sequence)), (read) => read.bytes(32));
-    const place = Number(sequence & 0xffn);
-    return bits !== undefined && (((bits[place >> 3] ?? 0) >> (place & 7)) & 1) === 1;
+    return (await this.finalSpending(sender, sequence)) !== undefined;
   }
 
-  /** The ledger marks a number as spent, and does not keep for what. */
-  async finalSpending(): Promise<undefined> {}
+  async finalSpending(sender: AccountId, sequence: bigint): Promise<Spending | undefined> {
+    const entry = await this.#members.read(this.#keys.redeemed(sender, sequence));
+    return decoded(entry, (read) => {
+      const digest = read.hex(32);
+      // The index of the event, and who got the fee.
+      read.u64();
+      read.bytes(32);
+      return { event: "Redeemed", digest };
+    });
+  }
 
   async unlockStatus(): Promise<UnlockStatus> {
     return { state: "none" };
@@ -187,8 +197,8 @@ class Ledger implements Primary, LedgerPrimary {
     return { asset, symbol: isNative ? "native" : "units", decimals: isNative ? NATIVE_DECIMALS : 0, hasPermit: false };
   }
 
-  async inclusionMs(): Promise<number> {
-    return INCLUSION_MS;
+  async payoutMs(): Promise<number> {
+    return PAYOUT_MS;
   }
 
   async #current(): Promise<{ epoch: bigint; previousCountsUntilMs: bigint | undefined }> {

@@ -46,6 +46,6 @@ export interface Primary extends CommitteeSource {
   status(): Promise<ContractStatus>;
   assetStatus(asset: Address): Promise<AssetStatus>;
   assetInfo(asset: Address): Promise<AssetInfo>;
-  /** The usual time until the Primary has carried out what a relayer submits, in milliseconds. */
-  inclusionMs(): Promise<number>;
+  /** The usual time from the settlement of a redemption until a relayer has had it paid, in milliseconds. */
+  payoutMs(): Promise<number>;
 }

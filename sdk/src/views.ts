@@ -373,13 +373,13 @@ export type RedemptionStatus =
       /** The keys of that epoch were stolen: the current committee has to vote for it once more. */
       readonly needsVotes: boolean;
     }
-  /** Paid by this transaction, or kept as a claim after a refused payout. */
-  | { readonly state: "paid"; readonly hash: Hex }
+  /** Paid by this transaction, or kept as a claim after a refused payout. On a ledger, paid, and there is no transaction. */
+  | { readonly state: "paid"; readonly hash: Hex | undefined }
   /**
    * Never paid: this transaction spent its number on another order, so keys of the committee were stolen. The
-   * authorities credit the amount back.
+   * authorities credit the amount back. On a ledger there is no transaction.
    */
-  | { readonly state: "displaced"; readonly hash: Hex }
+  | { readonly state: "displaced"; readonly hash: Hex | undefined }
   /** Never paid: this transaction took it out of the contract's queue. The authorities credit the amount back. */
   | { readonly state: "released"; readonly hash: Hex }
   /** Its number is spent, but the order is unknown: the event is older than two weeks, or the node serves no log. */
@@ -522,7 +522,7 @@ export interface RelayerFees {
    * Undefined without offers.
    */
   readonly proposed: bigint | undefined;
-  /** The usual time from settlement to inclusion, in milliseconds. Relayers wait a minute to form a batch. */
+  /** The usual time from settlement to payout, in milliseconds. On Ethereum, relayers wait a minute to form a batch. */
   readonly usualMs: number;
 }
 

@@ -35,6 +35,8 @@ type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
 /** The outcomes of unlocking a number, indexed as in the Council; 0 is none. */
 const OUTCOMES = [undefined, "upheld", "voided"] as const;
 
+/** The default time for which relayers wait to form a batch. */
+const COMPANY_MS = 60_000;
 /** The usual number of blocks until a relayer has found, sent and included a redemption. */
 const INCLUSION_BLOCKS = 3;
 /** The number of blocks over which the block time is measured. */
@@ -282,13 +284,14 @@ export class Contract implements Primary {
     return { asset, symbol: native?.symbol ?? "ETH", decimals: native?.decimals ?? 18, hasPermit: false };
   }
 
-  /** A relayer needs some blocks. Their time is the average of the newest ones. */
-  async inclusionMs(): Promise<number> {
+  /** A relayer forms a batch, and then needs some blocks. Their time is the average of the newest ones. */
+  async payoutMs(): Promise<number> {
     const newest = await this.block("latest");
     const past = newest.number < MEASURED_BLOCKS ? newest.number : MEASURED_BLOCKS;
-    if (past === 0n) return 0;
+    if (past === 0n) return COMPANY_MS;
     const older = await this.ask(() => this.client.getBlock({ blockNumber: newest.number - past }));
-    return Math.max(0, (Number(newest.timestamp - older.timestamp) * 1_000 * INCLUSION_BLOCKS) / Number(past));
+    const seconds = (Number(newest.timestamp - older.timestamp) * INCLUSION_BLOCKS) / Number(past);
+    return COMPANY_MS + Math.max(0, seconds * 1_000);
   }
 
   /** The receipt of a transaction; undefined if it is in no block. */

@@ -20,11 +20,15 @@ const ACCOUNTS_MAX = 200;
 
 const EVENTS = ["Redeemed", "RedemptionQueued", "RedemptionReleased"] as const;
 
-/** The order on which a number was spent, according to the contract's newest event for that number. */
+/** The order on which a number was spent, according to the Primary. */
 export interface Spending {
   readonly event: (typeof EVENTS)[number];
   /** The digest of the order. */
   readonly digest: Hex;
+}
+
+/** A spending in the contract's log. */
+export interface LoggedSpending extends Spending {
   /** The transaction that emitted the event. */
   readonly hash: Hex;
 }
@@ -33,7 +37,7 @@ export interface Spending {
 export type RedemptionView = Extract<RedemptionStatus, { state: "open" | "queued" | "spent" }>;
 
 /** The state of the redemption with this digest, according to the contract's views and log. */
-export function redemptionStatusOf(digest: Hex, view: RedemptionView, logged: Spending | undefined): RedemptionStatus {
+export function redemptionStatusOf(digest: Hex, view: RedemptionView, logged: LoggedSpending | undefined): RedemptionStatus {
   if (view.state === "open" || logged === undefined) return view;
   const { event, hash } = logged;
   if (logged.digest !== digest) return { state: "displaced", hash };
@@ -49,7 +53,7 @@ interface AccountLog {
   first: bigint;
   last: bigint;
   /** By sequence number, from final blocks. */
-  readonly found: Map<bigint, Spending>;
+  readonly found: Map<bigint, LoggedSpending>;
   /** Resolves when the current search ends. Searches for one account run one after another, and reuse its results. */
   turn: Promise<unknown>;
 }
@@ -67,7 +71,7 @@ export class SpendingLog {
    * The redemption on which a number was spent; undefined if the newest blocks do not contain it. Throws if the node
    * serves no log.
    */
-  find(sender: AccountId, sequence: bigint, readChain: () => Promise<Chain>): Promise<Spending | undefined> {
+  find(sender: AccountId, sequence: bigint, readChain: () => Promise<Chain>): Promise<LoggedSpending | undefined> {
     const log = this.#accounts.get(sender) ?? { first: 0n, last: -1n, found: new Map(), turn: Promise.resolve() };
     // A map keeps insertion order, so the most recently used account is the last one.
     this.#accounts.delete(sender);
@@ -79,12 +83,12 @@ export class SpendingLog {
     return look;
   }
 
-  async #look(log: AccountLog, sender: AccountId, sequence: bigint, chain: Chain): Promise<Spending | undefined> {
+  async #look(log: AccountLog, sender: AccountId, sequence: bigint, chain: Chain): Promise<LoggedSpending | undefined> {
     const { newest, final } = chain;
     const oldest = oldestSearched(chain);
     // Start anew if nothing was read, or if all of it is older than the searched blocks.
     if (log.last < log.first || log.last < oldest) [log.first, log.last] = [final + 1n, final];
-    const recent = new Map<bigint, Spending>();
+    const recent = new Map<bigint, LoggedSpending>();
     while (log.last < final) {
       const to = lesser(log.last + this.#logs.range, final);
       const read = await this.#read(sender, log.last + 1n, to);
@@ -111,7 +115,7 @@ export class SpendingLog {
   }
 
   /** The newest event of each number in a range of blocks; undefined if the node needs a smaller range. */
-  async #read(sender: AccountId, from: bigint, to: bigint): Promise<Map<bigint, Spending> | undefined> {
+  async #read(sender: AccountId, from: bigint, to: bigint): Promise<Map<bigint, LoggedSpending> | undefined> {
     const kinds = EVENTS.flatMap((eventName) => encodeEventTopics({ abi: FASTPAY_ABI, eventName }) as Hex[]);
     const logs = await this.#logs.read([kinds, sender], from, to);
     if (logs === undefined) return undefined;

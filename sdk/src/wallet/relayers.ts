@@ -19,8 +19,6 @@ export const RELAYERS_MAX = 16;
 const ASSETS_MAX = 1_000;
 /** The timeout of a request to unlock, before whose answer a relayer reads the chain and asks the authorities. */
 const UNLOCK_MS = 60_000;
-/** The default time for which relayers wait to form a batch. */
-const COMPANY_MS = 60_000;
 
 const fees = object({
   chainId: unsigned(64),
@@ -39,12 +37,12 @@ export async function relayerFees(context: Context, asset: Address): Promise<Rel
       return { url, error: isFastPayError(error) ? error : new FastPayError("unreachable", messageOf(error), "ask the others") };
     }
   });
-  const [answers, inclusionMs] = await Promise.all([Promise.all(asked), primary.inclusionMs()]);
+  const [answers, usualMs] = await Promise.all([Promise.all(asked), primary.payoutMs()]);
   const offers = answers.flatMap(({ offer }) => offer ?? []).sort((a, b) => (a.fee < b.fee ? -1 : Number(a.fee > b.fee)));
   const silent = answers.flatMap(({ url, error }) => (error === undefined ? [] : [{ url, error }]));
   // The median: a single relayer cannot raise or lower it at will.
   const proposed = offers[Math.floor(offers.length / 2)]?.fee;
-  return { asset, offers, silent, proposed, usualMs: COMPANY_MS + inclusionMs };
+  return { asset, offers, silent, proposed, usualMs };
 }
 
 async function offerOf(url: string, domain: Domain, asset: Address, timeoutMs: number): Promise<{ offer?: RelayerOffer }> {

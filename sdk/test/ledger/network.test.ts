@@ -97,7 +97,8 @@ test("what the ledger has paid is known, and what it has not paid", async () => 
   await ledger.redeem("0.5", RECIPIENT);
   const facts = { recipient: RECIPIENT, asset: ETHER, amount: units("0.5"), fee: 0n, memo: NO_MEMO } as const;
   const paid: Redemption = { type: "redemption", sender: bank, sequence: 0n, ...facts };
-  expect(await client.redemptionStatus(paid)).toEqual({ state: "spent" });
+  expect(await client.redemptionStatus(paid)).toEqual({ state: "paid", hash: undefined });
+  expect(await client.redemptionStatus({ ...paid, amount: units("0.6") })).toEqual({ state: "displaced", hash: undefined });
   const { certificate } = await client.redeem(alice, { recipient: RECIPIENT, asset: ETHER, amount: units("0.5") });
   expect(await client.redemptionStatus(certificate.order.transfer as Redemption)).toEqual({ state: "open" });
   // The omnibus holds what was deposited, without what was paid.

@@ -57,7 +57,7 @@ interface OnChain {
   /** The numbers that it voided. */
   readonly voided: Set<bigint>;
   /** The numbers that it spent, and what its log says of each; undefined: the node serves no log. */
-  readonly spent: Map<bigint, Pick<Spending, "event" | "digest"> | undefined>;
+  readonly spent: Map<bigint, Spending | undefined>;
 }
 
 /** The parts of a context whose Primary is this contract. */
@@ -73,10 +73,7 @@ async function contextOf(nodes: readonly TestNode[], { epochs, compromised, void
   const network = new Network(DOMAIN, committees, clients, TIMING);
   const unlockStatus: Contract["unlockStatus"] = async (_, sequence) => ({ state: voided.has(sequence) ? "voided" : "none" });
   const isSpent: Contract["isSpent"] = async (_, sequence) => spent.has(sequence);
-  const finalSpending: Contract["finalSpending"] = async (_, sequence) => {
-    const logged = spent.get(sequence);
-    return logged && { ...logged, hash: "0x" };
-  };
+  const finalSpending: Primary["finalSpending"] = async (_, sequence) => spent.get(sequence);
   // Tests that need more of a contract pass their own.
   return { network, primary: { unlockStatus, isSpent, finalSpending } as Primary, store: memoryStore(), timing: TIMING, relayers: [] };
 }

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 import { toBytes, toHex } from "../../src/bytes.js";
-import type { Hex } from "../../src/index.js";
+import { FastPayError, type Hex } from "../../src/index.js";
 import { byteList, integer } from "../../src/ledger/borsh.js";
 import { digestOf } from "../../src/ledger/digests.js";
 import { readGenesis, type Cluster } from "../../src/ledger/genesis.js";
@@ -27,7 +27,7 @@ test("the genesis names the deployment, the cluster, the first committee, and th
 
 for (const { name, height, time, reads } of states) {
   test(`what the ledger has after "${name}" is proven, and so is what it has not`, () => {
-    expect(reads).toHaveLength(5);
+    expect(reads).toHaveLength(6);
     for (const { key, encoding, value } of reads) {
       const reading = verifyRead(toBytes(encoding), toBytes(key), settlement);
       expect(reading).toMatchObject({ height: BigInt(height), timeMs: BigInt(time) });
@@ -48,7 +48,7 @@ test("a change of any byte of a read is refused", () => {
   for (let at = 0; at < honest.length; at += 1) {
     const altered = honest.slice();
     altered[at] = (altered[at] ?? 0) ^ 1;
-    expect(() => verifyRead(altered, toBytes(key), settlement), `byte ${at}`).toThrow();
+    expect(() => verifyRead(altered, toBytes(key), settlement), `byte ${at}`).toThrow(FastPayError);
   }
 });
 

@@ -1,5 +1,8 @@
 /** A client on a ledger: it pays as on a contract, reads the committee from proofs, and follows it. */
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import {
@@ -15,7 +18,9 @@ import {
   type Redemption,
   type Signer,
 } from "../../src/index.js";
+import { Committees } from "../../src/chain/committees.js";
 import { openLedger, type LedgerDescription } from "../../src/ledger.js";
+import type { Primary } from "../../src/primary.js";
 import { authorities, person } from "../support/committee.js";
 import { NOW_MS, TestLedger, VECTORS } from "../support/ledger.js";
 import { TestNode } from "../support/node.js";
@@ -45,9 +50,17 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-async function connect(description: LedgerDescription = ledger.description): Promise<FastPayClient> {
+/** A server with one answer. */
+async function serveJson(body: unknown): Promise<{ url: string; stop: () => Promise<void> }> {
+  const server = createServer((_, response) => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body)));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = (): Promise<void> => new Promise((resolve) => void (server.closeAllConnections(), server.close(() => resolve())));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop };
+}
+
+async function connect(description: LedgerDescription = ledger.description, relayers: readonly string[] = []): Promise<FastPayClient> {
   const endpoints = nodes.map(({ url, keys }) => ({ http: url, name: keys.votingKey }));
-  const client = await FastPay.create({ ledger: openLedger(description), authorities: endpoints, storage });
+  const client = await FastPay.create({ ledger: openLedger(description), authorities: endpoints, relayers, storage });
   clients.push(client);
   return client;
 }
@@ -97,6 +110,21 @@ describe("a client", () => {
     await expect(client.committee(2n)).rejects.toMatchObject({ code: "not-found" });
   });
 
+  test("counts the checkpoints of the epoch before, unless its keys were out", async () => {
+    const primary = openLedger(ledger.description) as unknown as Primary;
+    const first = await primary.committee(0n);
+    const counting = async () => {
+      const current = await Committees.readCurrent(primary, Promise.resolve(first));
+      const committees = await new Committees(primary, current, Promise.resolve(first)).counting();
+      return committees.map(({ epoch }) => epoch);
+    };
+    expect(await counting()).toEqual([0n]);
+    ledger.reach("rotated");
+    expect(await counting()).toEqual([1n, 0n]);
+    ledger.reach("compromised");
+    expect(await counting()).toEqual([2n]);
+  });
+
   test("starts and pays with the committee that it stored, while no member answers", async () => {
     await connect();
     ledger.reach("away");
@@ -114,11 +142,9 @@ describe("a client", () => {
     expect(certificate.order.transfer).toEqual(redemption);
     expect(await client.redemptionStatus(redemption)).toEqual({ state: "open" });
     ledger.reach("redeemed");
-    expect(await client.redemptionStatus(redemption)).toEqual({ state: "spent" });
-    // The bit of each number is its own.
-    for (const sequence of [1n, 7n, 8n, 255n]) {
-      expect(await client.redemptionStatus({ ...redemption, sequence })).toEqual({ state: "open" });
-    }
+    expect(await client.redemptionStatus(redemption)).toEqual({ state: "paid", hash: undefined });
+    // A thief with the committee's keys would have spent the number on an order of his own.
+    expect(await client.redemptionStatus({ ...redemption, recipient: DOMAIN.contract })).toEqual({ state: "displaced", hash: undefined });
   });
 
   test("reads what the committee's accounts have in all, and the number of its events", async () => {
@@ -132,6 +158,16 @@ describe("a client", () => {
     expect(await client.contractStatus()).toMatchObject({ epoch: 0n, lastTransactionIndex: 2n, pausedUntil: 0n });
     rotate();
     expect(await client.contractStatus()).toMatchObject({ epoch: 1n, lastTransactionIndex: 3n, timestamp: 1_800_000_004n });
+  });
+
+  test("proposes the fee of a relayer of this committee on this ledger, and of no other", async () => {
+    const quote = { chainId: "0", contract: DOMAIN.contract, relayer: RECIPIENT, fees: [{ asset: ETHER, fee: "3" }] };
+    const relayers = await Promise.all([quote, { ...quote, contract: RECIPIENT }, { ...quote, chainId: "1" }].map(serveJson));
+    const client = await connect(ledger.description, relayers.map(({ url }) => url));
+    const fees = await client.relayerFees(ETHER);
+    expect(fees).toMatchObject({ proposed: 3n, offers: [{ relayer: RECIPIENT, fee: 3n }], usualMs: 3_000 });
+    expect(fees.silent.map(({ url }) => url)).toEqual(relayers.slice(1).map(({ url }) => url));
+    await Promise.all(relayers.map(({ stop }) => stop()));
   });
 
   test("counts assets as the command line does", async () => {

@@ -9,7 +9,6 @@ import { TransactionLink } from "../ui/TransactionLink";
 import { TransferText } from "../ui/TransferText";
 import { useRedemptionStatuses } from "../data/queries";
 import { useAuthorityLabel } from "../network/authorities";
-import type { NetworkConfig } from "../network/config";
 import { useNetwork } from "../network/NetworkProvider";
 import { Asked } from "./Asked";
 import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
@@ -34,7 +33,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
   const isTransfer = activity.kind === "pay" || activity.kind === "redeem" || activity.kind === "resume";
   const out = useOnPrimary(activity);
   const { primaryName } = useNetwork().config;
-  const badge = badgeOf(activity, out, primaryName);
+  const badge = badgeOf(activity, out);
   const card = useSight(activity);
   return (
     <Card ref={card} tabIndex={-1} className="activity" component="section" withBorder aria-label={activity.title} data-activity={activity.kind}>
@@ -78,7 +77,7 @@ function useOnPrimary(activity: Activity): RedemptionStatus | undefined {
 }
 
 /** The badge of an activity. A redemption is done only when it is paid. */
-function badgeOf({ state }: Activity, out: RedemptionStatus | undefined, primaryName: NetworkConfig["primaryName"]): { color: string; text: string } {
+function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { color: string; text: string } {
   if (state !== "done" || out === undefined) return BADGES[state];
   switch (out.state) {
     case "open":
@@ -88,7 +87,7 @@ function badgeOf({ state }: Activity, out: RedemptionStatus | undefined, primary
     case "paid":
       return BADGES.done;
     case "spent":
-      return primaryName === "the ledger" ? BADGES.done : { color: "gray", text: "Spent" };
+      return { color: "gray", text: "Spent" };
     case "voided":
     case "displaced":
     case "released":

@@ -2,7 +2,6 @@
 
 import type { AuthorityRef, Hex, RedemptionStatus } from "@fastpay/sdk";
 
-import type { NetworkConfig } from "../network/config";
 import { failureText } from "../ui/failures";
 import { count, duration, shorten, timeText } from "../ui/words";
 import { listIn, type Activity, type ActivityProgress } from "./activities";
@@ -90,14 +89,12 @@ export function transferSteps(activity: Activity, primaryName: string): Step[] {
 }
 
 /** The steps of a redemption after settlement; none if its state on the Primary is unknown. */
-export function stepsOnPrimary({ state }: Activity, out: RedemptionStatus | undefined, primaryName: NetworkConfig["primaryName"]): Step[] {
+export function stepsOnPrimary({ state }: Activity, out: RedemptionStatus | undefined, primaryName: string): Step[] {
   if (out === undefined) return [];
   const label = `Paid on ${primaryName}`;
-  // A ledger keeps no more than that the number is spent.
-  if (out.state === "spent" && primaryName === "the ledger") return [{ label, state: "done", detail: undefined }];
   switch (out.state) {
     case "paid":
-      return [{ label, state: "done", detail: `as ${shorten(out.hash, 10, 6)}`, transaction: out.hash }];
+      return [{ label, state: "done", detail: out.hash && `as ${shorten(out.hash, 10, 6)}`, transaction: out.hash }];
     case "open":
     case "queued": {
       const detail = out.state === "queued" ? "waiting in the contract's queue" : "anyone can submit it";

@@ -140,6 +140,7 @@ test("everybody sees what the ledger holds for accounts, and what the page trust
   await page.goto("/explore");
   await expect(page.getByRole("region", { name: "Assets" }).locator("tr[data-asset=native]")).toContainText("yes");
   await expect(page.getByRole("region", { name: "This deployment" })).toContainText("Events of the committee so far");
+  await expect(page.getByText(/^epoch \d+, follows the ledger to group \d+$/)).toHaveCount(4);
   await isAccessible(page);
   await picture(page, "ledger-explore");
   await page.goto("/network");

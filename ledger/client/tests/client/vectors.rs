@@ -1,4 +1,4 @@
-//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in four of its states,
+//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in five of its states,
 //! and reads that are not to be believed. It is built here from fixed keys, by the real rules, and must equal the file in
 //! the tree; the SDK judges the same reads.
 //!
@@ -35,13 +35,14 @@ fn alice() -> AccountId {
     AccountKey::ed25519(keccak256("alice").0).account()
 }
 
-fn keys() -> [StateKey; 5] {
+fn keys() -> [StateKey; 6] {
     [
         StateKey::Epoch(COMMITTEE),
         StateKey::EventIndex(COMMITTEE),
         StateKey::Committee(COMMITTEE, Epoch(1)),
+        StateKey::Committee(COMMITTEE, Epoch(2)),
         StateKey::Omnibus(COMMITTEE, Asset::ETHER),
-        StateKey::Spent(COMMITTEE, alice(), 0),
+        StateKey::Redeemed(COMMITTEE, alice(), SequenceNumber(0)),
     ]
 }
 
@@ -143,7 +144,7 @@ async fn build() -> Value {
     let mut states = vec![state("open", &layout, &history)];
     history.fund(&bank, &[(alice(), 100)]);
     states.push(state("funded", &layout, &history));
-    let mut refused = altered(&layout, &history, &keys()[3], "the omnibus");
+    let mut refused = altered(&layout, &history, &StateKey::Omnibus(COMMITTEE, Asset::ETHER), "the omnibus");
     let redemption = Redemption {
         sender: alice(),
         recipient: PrimaryAddress::with_last_byte(0xaa),
@@ -158,7 +159,11 @@ async fn build() -> Value {
     let (before, next) = (authorities(0), authorities(1));
     history.rotate(&bank, &before, (&committee(1), &next), Epoch(1)).unwrap();
     states.push(state("rotated", &layout, &history));
-    refused.extend(altered(&layout, &history, &keys()[2], "the committee"));
+    refused.extend(altered(&layout, &history, &StateKey::Committee(COMMITTEE, Epoch(1)), "the committee"));
+    // The keys of epoch 1 were out.
+    let after = authorities(2);
+    history.rotate(&bank, &next, (&committee(2), &after), Epoch(1)).unwrap();
+    states.push(state("compromised", &layout, &history));
 
     let mut description = ledger.network().describe(COMMITTEE).unwrap();
     // The ports of this run are no part of the vectors.

@@ -60,7 +60,7 @@ function Authorities(): JSX.Element {
               <div>
                 <Text size="sm">{labelOf({ url: http })}</Text>
                 <Text size="xs" c="dimmed">
-                  {data !== undefined && `epoch ${data.epoch}${data.follower.block === undefined ? "" : `, follows Ethereum to block ${data.follower.block}`}`}
+                  {data !== undefined && `epoch ${data.epoch}${data.follower.block === undefined ? "" : `, follows ${config.primaryName} to ${config.ledger === undefined ? "block" : "group"} ${data.follower.block}`}`}
                 </Text>
               </div>
               {data !== undefined && <StatusBadge status={data} />}

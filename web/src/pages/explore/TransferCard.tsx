@@ -75,7 +75,6 @@ const TITLES = { payment: "Payment", payout: "Payout", redemption: "Redemption" 
 
 function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
   const status = useRedemptionStatus(redemption);
-  const { ledger } = useNetwork().config;
   if (status === undefined) return <>…</>;
   switch (status.state) {
     case "open":
@@ -83,11 +82,12 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
     case "queued":
       return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
     case "paid":
+      if (status.hash === undefined) return <>paid into the recipient&apos;s reserve</>;
       return <>paid, or kept as a claim where the recipient refused it, in transaction <TransactionLink hash={status.hash} /></>;
     case "displaced":
       return (
         <>
-          not paid: transaction <TransactionLink hash={status.hash} /> spent its number on another order, so keys of the committee were stolen. The
+          not paid: {status.hash === undefined ? "somebody" : <>transaction <TransactionLink hash={status.hash} /></>} spent its number on another order, so keys of the committee were stolen. The
           account gets the amount back.
         </>
       );
@@ -96,7 +96,6 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
     case "voided":
       return <>not paid: the contract voided its number</>;
     case "spent":
-      if (ledger !== undefined) return <>paid into the recipient&apos;s reserve</>;
       return <>its number is spent; the Ethereum node does not report on which order, because that was more than two weeks ago or the node serves no logs</>;
   }
 }

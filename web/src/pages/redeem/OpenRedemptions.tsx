@@ -66,7 +66,7 @@ interface OpenRedemptionProps {
 
 function OpenRedemption({ redemption, status, owner }: OpenRedemptionProps): JSX.Element {
   const { sequence } = redemption;
-  const { ledger } = useNetwork().config;
+  const { ledger, primaryName } = useNetwork().config;
   const now = useContractStatus().data?.timestamp ?? 0n;
   const isDue = status?.state === "queued" && status.executableAt <= now;
   return (
@@ -82,8 +82,8 @@ function OpenRedemption({ redemption, status, owner }: OpenRedemptionProps): JSX
           </Text>
         )}
       </Stack>
-      {status?.state === "paid" && <Badge color="teal">Paid on Ethereum</Badge>}
-      {status?.state === "spent" && (ledger === undefined ? <Badge color="gray">Number spent</Badge> : <Badge color="teal">Paid on the ledger</Badge>)}
+      {status?.state === "paid" && <Badge color="teal">Paid on {primaryName}</Badge>}
+      {status?.state === "spent" && <Badge color="gray">Number spent</Badge>}
       {status?.state === "voided" && <Badge color="red">Not paid: number void</Badge>}
       {status?.state === "displaced" && <Badge color="red">Not paid: number spent on another order</Badge>}
       {status?.state === "released" && <Badge color="red">Not paid: released from the queue</Badge>}
