@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{CommitteeNumber, Time};
 
-/// The shortest unlock window, in milliseconds: two minutes. Authorities vote while their view of the ledger is younger
-/// than half of the window, and they hear of the ledger every ten seconds.
-pub const UNLOCK_WINDOW_MS_MIN: u64 = 120_000;
+/// The shortest unlock window, in milliseconds: four minutes. Authorities vote while their view of the ledger is younger
+/// than half of the window. They hear of the ledger every ten seconds, and its leader's time may be a minute behind.
+pub const UNLOCK_WINDOW_MS_MIN: u64 = 240_000;
 
 /// A FastPay committee, as the genesis founds it.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]

@@ -83,6 +83,9 @@ impl Layout {
                 return Err(GenesisError::NotFirstEpoch(*number));
             }
             check_parameters(*number, &founded.parameters, &issued)?;
+            if founded.first.members().iter().any(|member| member.redemption_key == founded.guardian) {
+                return Err(GenesisError::Guardian(*number));
+            }
         }
         let members = |(cluster, keys): (&ClusterId, &Vec<MemberKey>)| {
             let members = Members::new(deployment, *cluster, keys.clone());
@@ -157,7 +160,7 @@ fn check_parameters(
     if votes_validity_ms < unlock_window_ms.saturating_mul(2) {
         return Err(GenesisError::VotesValidity(number, votes_validity_ms));
     }
-    if endorsed_delay_ms > announced_delay_ms {
+    if endorsed_delay_ms >= announced_delay_ms {
         return Err(GenesisError::Delays(number));
     }
     if parameters.lapse_ms == 0 {
@@ -191,9 +194,12 @@ pub enum GenesisError {
     /// Authorities that lag would execute orders of an epoch whose votes count no more.
     #[error("redemption votes of committee {0} count for {1} ms after an epoch; let them count for two unlock windows")]
     VotesValidity(CommitteeNumber, u64),
-    /// An endorsement would be of no use.
-    #[error("the delay of committee {0} with an endorsement is longer than without")]
+    /// An endorsement would be of no use, and whoever stole keys and announces first would win.
+    #[error("the delay of committee {0} with an endorsement must be shorter than without")]
     Delays(CommitteeNumber),
+    /// Whoever stole a member's keys would endorse.
+    #[error("the guardian of committee {0} is a member's redemption key; name somebody else")]
+    Guardian(CommitteeNumber),
     /// Nothing could be installed without an endorsement.
     #[error("announcements of committee {0} lapse when their delay has passed; let them last")]
     Lapse(CommitteeNumber),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::anvil::rich_key;
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
+use fastpay_ledger_client::ReserveError;
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{ChainAccount, WalletError};
 use tokio::sync::mpsc;
@@ -66,7 +67,7 @@ async fn fund(world: &Arc<World>, owner: u32, (recipient, asset, amount): (Accou
         let patience = if is_killed { world.dice.mostly_short(Duration::from_secs(20)) } else { Duration::MAX };
         match timeout(patience, reserve.deposit(recipient, asset, amount)).await {
             Ok(Ok(deposited)) => break deposited,
-            Ok(Err(error)) if is_passing(&error) => {
+            Ok(Err(error @ ReserveError::Ledger(_))) => {
                 world.trace.note("deposit tried", format_args!("{amount}: {error}"));
             }
             Ok(Err(error)) => {
@@ -84,7 +85,6 @@ async fn fund(world: &Arc<World>, owner: u32, (recipient, asset, amount): (Accou
 
 fn is_passing(error: &WalletError) -> bool {
     match error {
-        WalletError::Ledger(_) => true,
         WalletError::Send(error) => error.is_retryable(),
         WalletError::Primary(error) => error.is_retryable(),
         _ => false,

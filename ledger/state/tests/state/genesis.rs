@@ -56,14 +56,20 @@ fn parameters_with_which_a_committee_could_not_live_are_refused() {
     assert_eq!(answer(|of| of.votes_validity_ms -= 1), Err(GenesisError::VotesValidity(COMMITTEE, validity)));
     let overflow = answer(|of| (of.unlock_window_ms, of.votes_validity_ms) = (u64::MAX / 2 + 1, u64::MAX - 1));
     assert_eq!(overflow, Err(GenesisError::VotesValidity(COMMITTEE, u64::MAX - 1)));
-    assert_eq!(answer(|of| of.endorsed_delay_ms = of.announced_delay_ms), Ok(()));
-    assert_eq!(answer(|of| of.endorsed_delay_ms = of.announced_delay_ms + 1), Err(GenesisError::Delays(COMMITTEE)));
+    assert_eq!(answer(|of| of.endorsed_delay_ms = of.announced_delay_ms - 1), Ok(()));
+    assert_eq!(answer(|of| of.endorsed_delay_ms = of.announced_delay_ms), Err(GenesisError::Delays(COMMITTEE)));
+    let no_delay = answer(|of| (of.endorsed_delay_ms, of.announced_delay_ms) = (0, 0));
+    assert_eq!(no_delay, Err(GenesisError::Delays(COMMITTEE)));
     assert_eq!(answer(|of| of.lapse_ms = 0), Err(GenesisError::Lapse(COMMITTEE)));
     assert_eq!(answer(|of| of.unlock_bond.amount = Amount(0)), Err(GenesisError::Bond(COMMITTEE)));
     assert_eq!(answer(|of| of.unlock_bond.amount = Amount(6_000)), Ok(()));
     assert_eq!(answer(|of| of.unlock_bond.amount = Amount(6_001)), Err(GenesisError::Bond(COMMITTEE)));
     let unknown = |of: &mut SafetyParameters| of.unlock_bond.asset = Asset(alloy_primitives::Address::repeat_byte(9));
     assert_eq!(answer(unknown), Err(GenesisError::Bond(COMMITTEE)), "nobody has any");
+    let mut own_guardian = genesis(2);
+    let founded = own_guardian.committees.get_mut(&COMMITTEE).unwrap();
+    founded.guardian = founded.first.members()[0].redemption_key;
+    assert_eq!(Layout::new(own_guardian, COORDINATOR).map(drop), Err(GenesisError::Guardian(COMMITTEE)));
 }
 
 #[test]

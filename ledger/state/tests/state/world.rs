@@ -31,7 +31,7 @@ pub const PARAMETERS: SafetyParameters = SafetyParameters {
     lapse_ms: 60_000,
     unlock_bond: Bond { asset: Asset::ETHER, amount: BOND },
 };
-pub const WINDOW_MS: u64 = 120_000;
+pub const WINDOW_MS: u64 = 240_000;
 pub const BOND: Amount = Amount(10);
 /// When every world begins. A height takes [`STEP_MS`].
 pub const BEGIN: Time = Time(1_000_000);

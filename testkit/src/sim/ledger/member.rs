@@ -10,7 +10,7 @@ use fastpay_ledger_client::Carrier;
 use fastpay_ledger_client::api::proto::ledger_server::{Ledger as Service, LedgerServer};
 use fastpay_ledger_client::api::proto::{
     DecisionsReply, DecisionsRequest, ReadReply, ReadRequest, RelayReply, RelayRequest, StatePart, StateRequest,
-    StatusReply, StatusRequest, SubmitReply, SubmitRequest,
+    StatusReply, StatusRequest, SubmitAllReply, SubmitAllRequest, SubmitReply, SubmitRequest,
 };
 use fastpay_ledger_client::api::{receiver, state_key};
 use fastpay_ledger_statement::{ClusterId, CompactDecision, EventKind, Message, ReadProof, Receiver, Request, Wire};
@@ -116,6 +116,15 @@ impl Service for Member {
             sleep(LOOK).await;
         }
         Err(Status::deadline_exceeded("no answer yet"))
+    }
+
+    type SubmitAllStream = tokio_stream::Empty<Result<SubmitAllReply, Status>>;
+
+    async fn submit_all(
+        &self,
+        _: tonic::Request<tonic::Streaming<SubmitAllRequest>>,
+    ) -> Result<Response<Self::SubmitAllStream>, Status> {
+        Err(Status::unimplemented("one request after the other"))
     }
 
     async fn relay(&self, _: tonic::Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {

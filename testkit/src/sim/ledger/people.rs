@@ -8,9 +8,8 @@ use fastpay_core::{
     AccountKey, Amount, AuthorityKeys, Certificate, ContractVote, CouncilStatement, Digest, PossessionProof,
     PrimaryAddress, Transfer, VoteSignature, sign_council_vote,
 };
-use fastpay_ledger_client::ClientError;
+use fastpay_ledger_client::{ClientError, Reserve};
 use fastpay_ledger_statement::{Action, Announcing, ClusterId, NextCommittee, Outcome, Rejection, Time};
-use fastpay_wallet::Reserve;
 use fastpay_wallet::folder::Folder;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -37,7 +36,8 @@ pub fn bank_key(bank: u32) -> AccountKey {
 /// An owner's reserve, as a new process has it.
 pub fn reserve(world: &Arc<World>, folder: &Folder, owner: u32) -> Reserve {
     let ledger = world.chain.ledger().expect("the Primary is a ledger");
-    Reserve::new(folder, ledger.committee(world, usize::MAX), owner_key(owner))
+    let key = owner_key(owner);
+    Reserve::new(folder.instructions(key.account()), ledger.committee(world, usize::MAX), key)
 }
 
 /// What somebody does on the ledger.
