@@ -50,8 +50,8 @@ pub enum ClientError {
 /// The way to a member.
 pub type Connection = (MemberKey, Channel);
 
-/// A client.
-#[derive(Debug)]
+/// A client. A clone has the same connections.
+#[derive(Clone, Debug)]
 pub struct Client {
     layout: Layout,
     members: BTreeMap<ClusterId, Vec<Connection>>,

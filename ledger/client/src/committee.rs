@@ -15,8 +15,11 @@ use fastpay_ledger_statement::{
 use crate::client::{Client, ClientError};
 use crate::network::{Network, NetworkError};
 
-/// A committee on a ledger.
-#[derive(Debug)]
+/// So many announcements are read at most: a stolen quorum can make any number.
+pub const ANNOUNCEMENTS_READ_MAX: usize = 64;
+
+/// A committee on a ledger. A clone has the same connections.
+#[derive(Clone, Debug)]
 pub struct CommitteeClient {
     client: Client,
     number: CommitteeNumber,
@@ -142,7 +145,7 @@ impl CommitteeClient {
         self.read(&StateKey::Announcement(self.number, id), oldest).await
     }
 
-    /// The announcements of the epoch that comes next, the newest first, in states of `oldest` or later. Each has an
+    /// The newest [`ANNOUNCEMENTS_READ_MAX`] announcements of the epoch that comes next, the newest first, in states of `oldest` or later. Each has an
     /// id.
     ///
     /// # Errors
@@ -151,7 +154,7 @@ impl CommitteeClient {
         let current = self.current_epoch(oldest).await?.epoch;
         let count: Option<u64> = self.read(&StateKey::AnnouncementCount(self.number), oldest).await?;
         let mut open = Vec::new();
-        for number in (0..count.unwrap_or_default()).rev() {
+        for number in (0..count.unwrap_or_default()).rev().take(ANNOUNCEMENTS_READ_MAX) {
             // A state that is a little older than the one before does not have it yet.
             let id: Option<Digest> = self.read(&StateKey::AnnouncementId(self.number, number), oldest).await?;
             let Some(id) = id else { continue };

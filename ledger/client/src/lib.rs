@@ -17,6 +17,6 @@ mod network;
 pub mod scripted;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
-pub use committee::{CommitteeClient, OpenCommitteeError};
+pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenCommitteeError};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use network::{Addresses, Network, NetworkError};
