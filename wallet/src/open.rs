@@ -8,13 +8,12 @@ use std::time::Duration;
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::{Asset, AuthorityName, Committees, Domain, Epoch, Genesis};
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, served_chain};
-use fastpay_ledger_client::CommitteeClient;
+use fastpay_ledger_client::{CommitteeClient, oldest_state};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::error::WalletError;
 use crate::folder::{AssetInfo, Config, ConfigError, Folder, KnownCommittees, PrimarySection};
-use crate::reserve::oldest_state;
 use crate::wallet::{READ_PATIENCE, Wallet};
 use fastpay_client::QuorumOptions;
 use fastpay_client::{Network, NetworkError};

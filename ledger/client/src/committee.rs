@@ -8,12 +8,22 @@ use fastpay_core::{
     AccountId, Asset, Balance, Committee, Committees, Digest, Domain, SequenceNumber, TransactionIndex,
 };
 use fastpay_ledger_statement::{
-    Announced, CommitteeNumber, CurrentEpoch, FoundedCommittee, GenesisError, SafetyParameters, StateKey, Time,
-    UnlockEntry,
+    Announced, CommitteeNumber, CurrentEpoch, FoundedCommittee, GenesisError, SafetyParameters, SpentOn, StateKey,
+    Time, UnlockEntry,
 };
+use fastpay_program::Clock;
 
 use crate::client::{Client, ClientError};
 use crate::network::{Network, NetworkError};
+
+/// The ledger decides heights continuously, so a state that is older than this, in milliseconds, is refused.
+const STATE_AGE_MS_MAX: u64 = 600_000;
+
+/// The oldest state of a ledger that is believed now.
+#[must_use]
+pub fn oldest_state() -> Time {
+    Time(Clock::system().now_ms().saturating_sub(STATE_AGE_MS_MAX))
+}
 
 /// So many announcements are read at most: a stolen quorum can make any number.
 pub const ANNOUNCEMENTS_READ_MAX: usize = 64;
@@ -114,6 +124,19 @@ impl CommitteeClient {
     /// See [`ClientError`].
     pub async fn omnibus(&self, asset: Asset, oldest: Time) -> Result<Balance, ClientError> {
         Ok(self.read(&StateKey::Omnibus(self.number, asset), oldest).await?.unwrap_or_default())
+    }
+
+    /// What an account's number is spent on, in a state of `oldest` or later; `None` if it is not spent there.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn spent(
+        &self,
+        sender: AccountId,
+        sequence: SequenceNumber,
+        oldest: Time,
+    ) -> Result<Option<SpentOn>, ClientError> {
+        self.read(&StateKey::Spent(self.number, sender, sequence), oldest).await
     }
 
     /// The current epoch, in a state of `oldest` or later.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  the ledger's file ─► Network ─► Client: submit, read (proven answers, from f + 1 members)
+//!                            │        └─► Reserve: deposit, redeem (each instruction on disk before it is sent)
 //!                            └───► GroupReader: the groups for a FastPay committee, from all members of a cluster
 //! ```
 //! The consensus engine is not compiled for this crate. A member depends on it for the gRPC schema.
@@ -11,12 +12,16 @@ pub mod api;
 mod client;
 mod committee;
 mod groups;
+mod instructions;
 mod network;
+mod reserve;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod scripted;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
-pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenCommitteeError};
+pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenCommitteeError, oldest_state};
 pub use groups::{ForkFound, GroupReader, GroupsError};
+pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};
 pub use network::{Addresses, Network, NetworkError};
+pub use reserve::{CarriedOut, Reserve, ReserveError};

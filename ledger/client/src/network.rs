@@ -113,6 +113,11 @@ impl Network {
             for MemberFile { key, engine, api, http } in cluster.member {
                 let key = parse_key(&key)?;
                 keys.push(key);
+                // A URL has no place for one.
+                let has_scope = |address: &&SocketAddr| matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0);
+                if let Some(address) = [engine, api, http].iter().find(has_scope) {
+                    return Err(NetworkError::Scope(*address));
+                }
                 if addresses.insert(key, Addresses { engine, api, http }).is_some() {
                     return Err(NetworkError::Repeated(key.to_string()));
                 }
@@ -194,6 +199,9 @@ pub enum NetworkError {
     /// A member's key is none.
     #[error("{0} is not a member's key: `fastpay-ledger keygen` prints one, of 64 hexadecimal digits")]
     Key(String),
+    /// An address holds on one machine only.
+    #[error("{0} has an IPv6 scope, which means something else on each machine; give an address without one")]
+    Scope(SocketAddr),
     /// A key or a cluster is listed twice.
     #[error("{0} is listed twice")]
     Repeated(String),

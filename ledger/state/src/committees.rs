@@ -7,8 +7,8 @@ use fastpay_core::{
     AccountId, Amount, Asset, Committee, ContractVote, Digest, Epoch, Redemption, SequenceNumber, TransactionIndex,
 };
 use fastpay_ledger_statement::{
-    CommitteeEvent, CommitteeNumber, Credit, CurrentEpoch, EventKind, Funding, Message, Outcome, Receiver, Rejection,
-    StateKey,
+    CommitteeEvent, CommitteeNumber, Credit, CurrentEpoch, EventKind, Funding, Message, Outcome, Receiver, Redeemed,
+    Rejection, SpentOn, StateKey,
 };
 
 use crate::draft::Draft;
@@ -106,9 +106,11 @@ impl Draft<'_> {
         redemption: &Redemption,
     ) -> TransactionIndex {
         let Redemption { sender, recipient, asset, amount, fee, sequence, .. } = *redemption;
-        self.spend(committee, sender, sequence);
         self.state.debit(StateKey::Omnibus(committee, asset), amount);
         let index = self.tell(committee, EventKind::Redeemed { redemption: redemption.clone(), relayer });
+        let digest = self.layout.deployment().domain(committee).transfer_digest(&redemption.clone().into());
+        let on = SpentOn::Redeemed(Redeemed { digest, index, relayer });
+        self.state.put(StateKey::Spent(committee, sender, sequence), &on);
         let paid = amount.checked_sub(fee).expect("the fee was checked");
         for (to, amount) in [(AccountId::from_ethereum(recipient), paid), (relayer, fee)] {
             if amount != Amount::ZERO {
@@ -155,30 +157,7 @@ impl Draft<'_> {
 
     /// Whether an account's number is redeemed or void.
     pub(crate) fn is_spent(&self, committee: CommitteeNumber, account: AccountId, sequence: SequenceNumber) -> bool {
-        let (_, bits, (byte, bit)) = self.spent(committee, account, sequence);
-        bits.get(byte).is_none_or(|word| word & bit != 0)
-    }
-
-    /// Marks an account's number as redeemed or void. No mark is ever removed.
-    pub(crate) fn spend(&mut self, committee: CommitteeNumber, account: AccountId, sequence: SequenceNumber) {
-        let (key, mut bits, (byte, bit)) = self.spent(committee, account, sequence);
-        if let Some(word) = bits.get_mut(byte) {
-            *word |= bit;
-        }
-        self.state.put(key, &bits);
-    }
-
-    /// Where it is noted which of an account's numbers are spent, what is noted there, and the place of this one.
-    fn spent(
-        &self,
-        committee: CommitteeNumber,
-        account: AccountId,
-        sequence: SequenceNumber,
-    ) -> (StateKey, [u8; 32], (usize, u8)) {
-        let key = StateKey::Spent(committee, account, sequence.0 >> 8);
-        let bits = self.state.get(&key).unwrap_or_default();
-        let [low, ..] = sequence.0.to_le_bytes();
-        (key, bits, (usize::from(low >> 3), 1 << (low & 7)))
+        self.state.read(&StateKey::Spent(committee, account, sequence)).is_some()
     }
 }
 

@@ -7,8 +7,8 @@
 
 use fastpay_core::{AccountId, ContractVote, Digest, Epoch, SequenceNumber, UnlockVote};
 use fastpay_ledger_statement::{
-    Bond, CommitteeNumber, Credit, CurrentEpoch, EventKind, Message, Outcome, Rejection, SafetyParameters, StateKey,
-    Time, UnlockDecision, UnlockEntry, UnlockRequest, Unlocking,
+    Bond, CommitteeNumber, Credit, CurrentEpoch, EventKind, Message, Outcome, Rejection, SafetyParameters, SpentOn,
+    StateKey, Time, UnlockDecision, UnlockEntry, UnlockRequest, Unlocking,
 };
 
 use crate::committees::check_votes;
@@ -92,7 +92,7 @@ impl Draft<'_> {
         if self.is_spent(committee, account, sequence) {
             return Err(Rejection::SequenceSpent);
         }
-        self.spend(committee, account, sequence);
+        self.state.put(StateKey::Spent(committee, account, sequence), &SpentOn::Void);
         let decision = Some((UnlockDecision::Voided, current.epoch));
         let place = StateKey::Unlock(committee, account, sequence);
         self.state.put(place, &UnlockEntry { payer: None, decision, ..entry });

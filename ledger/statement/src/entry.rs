@@ -6,7 +6,7 @@
 //! next bit is 1), the most significant bit first. One set of entries has one root.
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use fastpay_core::{AccountId, Asset, Digest, Epoch, SequenceNumber, merkle_leaf, merkle_node};
+use fastpay_core::{AccountId, Asset, Digest, Epoch, SequenceNumber, TransactionIndex, merkle_leaf, merkle_node};
 
 use crate::encoding::digest;
 use crate::identity::{ClusterId, CommitteeNumber, Receiver};
@@ -49,8 +49,8 @@ pub enum StateKey {
     Omnibus(CommitteeNumber, Asset),
     /// The index of the newest event for a FastPay committee.
     EventIndex(CommitteeNumber),
-    /// 256 of an account's sequence numbers, a bit for each that is redeemed.
-    Spent(CommitteeNumber, AccountId, u64),
+    /// What one of an account's sequence numbers is [`SpentOn`]: present if it is spent, and never changed.
+    Spent(CommitteeNumber, AccountId, SequenceNumber),
     /// The committee of an epoch.
     Committee(CommitteeNumber, Epoch),
     /// The [`crate::CurrentEpoch`].
@@ -82,6 +82,26 @@ pub struct Entry {
     pub version: Version,
     /// The value.
     pub value: crate::request::Value,
+}
+
+/// What a sequence number of a FastPay account is spent on. Nothing else is ever paid under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum SpentOn {
+    /// A redemption was paid.
+    Redeemed(Redeemed),
+    /// The number was voided.
+    Void,
+}
+
+/// A paid redemption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Redeemed {
+    /// The digest of the redemption that was paid.
+    pub digest: Digest,
+    /// The index of the event that told the committee's authorities.
+    pub index: TransactionIndex,
+    /// The owner of the reserve that got the fee.
+    pub relayer: AccountId,
 }
 
 /// The group that is due between a cluster and a receiver.

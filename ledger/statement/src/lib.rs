@@ -45,7 +45,9 @@ pub use committee::{
 };
 pub use compact::{CompactDecision, OpenError, VerifiedGroup};
 pub use encoding::{DecodeError, Wire};
-pub use entry::{Cursor, Entry, Evidence, StateKey, StateProof, branch_digest, key_bit, leaf_digest, value_digest};
+pub use entry::{
+    Cursor, Entry, Evidence, Redeemed, SpentOn, StateKey, StateProof, branch_digest, key_bit, leaf_digest, value_digest,
+};
 pub use fork::Fork;
 pub use genesis::{Genesis, GenesisError, Issue, Layout};
 pub use group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, GroupHead, MessagePath, Outputs, RECEIVERS_MAX};

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use fastpay_core::{Digest, Epoch};
 use fastpay_ethereum::{Primary, PrimaryError, RANGE_BLOCKS_DEFAULT};
-use fastpay_ledger_client::{ClientError, CommitteeClient};
-use fastpay_ledger_statement::Time;
+use fastpay_ledger_client::{ClientError, CommitteeClient, oldest_state};
 use fastpay_program::{Clock, until_stopped};
 use tokio::sync::watch;
 
@@ -23,8 +22,6 @@ use crate::authority::metrics::Metrics;
 
 /// The interval between reads of the contract, or of the ledger.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// A state of a ledger that is read is at most so old, in milliseconds: ten minutes.
-const STATE_AGE_MS_MAX: u64 = 600_000;
 /// How far back a start reads: 45 days of 12 seconds a block. A recovery lapses 44 days after its announcement, any
 /// other announcement after 28.
 const BLOCKS_READ_AT_START: u64 = 45 * 7_200;
@@ -104,7 +101,7 @@ impl Announcements {
 /// The announcements on a ledger that can still be installed.
 async fn open_on(committee: &CommitteeClient) -> Result<Vec<Open>, ClientError> {
     let now = Clock::system().now_ms();
-    let announced = committee.announcements(Time(now.saturating_sub(STATE_AGE_MS_MAX))).await?;
+    let announced = committee.announcements(oldest_state()).await?;
     let parameters = committee.parameters();
     let open = announced.iter().filter(|(_, announced)| announced.lapses_at(parameters).0 >= now);
     let open = open.map(|(id, announced)| Open {

@@ -69,7 +69,7 @@ use self::http::{HttpContext, HttpLimits};
 use self::index::{Index, Indexer};
 use self::metrics::Metrics;
 use self::network::{NetworkLimits, ShardContext};
-use self::payouts::Payouts;
+use self::payouts::{Payer, Payouts};
 use self::peer_book::{PeerBook, Spread, SpreadTimes};
 use self::peer_sync::{Attesters, OwnShards, PeerSync};
 use self::pruning::{ArchiveLock, Begins, Pruner, PrunerContext};
@@ -548,9 +548,13 @@ async fn serve(
         Deployment::OnPrimary { config, .. } => Some(Primary::connect_lazily(config.clone())?),
         Deployment::OnLedger { .. } | Deployment::StandAlone(_) => None,
     };
-    let payouts = primary.clone().map(|primary| {
+    let payer = match &deployment {
+        Deployment::OnLedger { ledger, .. } => Some(ledger.ledger().clone().into()),
+        Deployment::OnPrimary { .. } | Deployment::StandAlone(_) => primary.clone().map(Payer::from),
+    };
+    let payouts = payer.map(|payer| {
         let file = parts.beside_journals.join(PAYOUTS_FILE);
-        Payouts::new(primary, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
+        Payouts::new(payer, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
     });
     let (payouts, waiting) = payouts.unzip();
     let announcements = match &deployment {

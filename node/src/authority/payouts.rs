@@ -1,20 +1,21 @@
-//! Finds redemptions that are certified here and that the contract has not taken in its final block, so that an
-//! operator notices them before users complain, with or without a relayer.
+//! Finds redemptions that are certified here and that the Primary has not taken, so that an operator notices them before
+//! users complain, with or without a relayer.
 //!
 //! ```text
-//!  redemption log of each shard ─► the contract's state of each, in the final block ─► those that wait, and since when
-//!                                                                            ─► page, API, metrics, a file
+//!  redemption log of each shard ─► the Primary's state of each ─► those that wait, and since when ─► page, API, metrics, a file
 //! ```
-//! The protocol does not depend on it. The file saves asking the contract about the whole redemption log again, and
-//! keeps since when each redemption waits; without it, they count as waiting since they were first seen.
+//! A contract is read in its final block; of a ledger, the newest certified state that f + 1 members show. The protocol
+//! does not depend on it. The file saves asking the Primary about the whole redemption log again, and keeps since when
+//! each redemption waits; without it, they count as waiting since they were first seen.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{Certificate, Domain, Redemption, Transfer};
+use fastpay_core::{AccountId, Certificate, Digest, Domain, Redemption, SequenceNumber, TransactionIndex, Transfer};
 use fastpay_ethereum::{BlockHead, Primary, PrimaryError};
+use fastpay_ledger_client::{ClientError, CommitteeClient, oldest_state};
 use fastpay_program::{files, until_stopped};
 use fastpay_rpc::json::{self, Decimal, Hex, WaitingRedemption, WaitingRedemptions};
 use serde::{Deserialize, Serialize};
@@ -25,19 +26,83 @@ use crate::authority::network::{Range, ReadError, Reads};
 use crate::authority::shard::{HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
 
-/// The interval between reads of the contract: redemptions take minutes to become final.
+/// The interval between reads of the Primary. A contract's payments take minutes to become final.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of a shard's redemptions that are kept and checked at a time; further ones are only counted.
 const WAITING_PER_SHARD_MAX: usize = 256;
 
-/// The waiting redemptions; none before the contract was first read.
+/// The waiting redemptions; none before the Primary was first read.
 pub type WaitingSeen = watch::Receiver<Option<Arc<WaitingRedemptions>>>;
 
-/// Why the contract cannot be compared with the redemption logs now.
+/// What pays redemptions.
+pub enum Payer {
+    /// A contract on Ethereum.
+    Contract(Box<Primary>),
+    /// A committee on a ledger.
+    Ledger(Box<CommitteeClient>),
+}
+
+/// A state of a [`Payer`].
+enum Snapshot<'a> {
+    /// The final block.
+    Block(&'a Primary, BlockHead),
+    /// The newest event of the committee. What is read after it may be newer.
+    Event(&'a CommitteeClient, TransactionIndex),
+}
+
+impl From<Primary> for Payer {
+    fn from(primary: Primary) -> Self {
+        Self::Contract(Box::new(primary))
+    }
+}
+
+impl From<CommitteeClient> for Payer {
+    fn from(ledger: CommitteeClient) -> Self {
+        Self::Ledger(Box::new(ledger))
+    }
+}
+
+impl Payer {
+    fn domain(&self) -> Domain {
+        match self {
+            Self::Contract(primary) => primary.domain(),
+            Self::Ledger(ledger) => ledger.domain(),
+        }
+    }
+
+    async fn newest(&self) -> Result<Snapshot<'_>, StepError> {
+        Ok(match self {
+            Self::Contract(primary) => Snapshot::Block(primary, primary.final_head().await?),
+            Self::Ledger(ledger) => Snapshot::Event(ledger, ledger.newest_event(oldest_state()).await?),
+        })
+    }
+}
+
+impl Snapshot<'_> {
+    /// The number of the block or the event, and what tells blocks of one number apart.
+    fn head(&self) -> (u64, Digest) {
+        match self {
+            Self::Block(_, head) => (head.number(), Digest::from(head.hash.0)),
+            Self::Event(_, index) => (index.0, Digest::ZERO),
+        }
+    }
+
+    /// Whether the redemption of a number was paid, or put into a contract's queue.
+    async fn has_taken(&self, sender: AccountId, sequence: SequenceNumber) -> Result<bool, StepError> {
+        Ok(match self {
+            Self::Block(primary, block) => primary.is_redeemed_in(block, sender, sequence).await?,
+            Self::Event(ledger, _) => ledger.spent(sender, sequence, oldest_state()).await?.is_some(),
+        })
+    }
+}
+
+/// Why the Primary cannot be compared with the redemption logs now.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
     Primary(#[from] PrimaryError),
+    #[error(transparent)]
+    Ledger(#[from] ClientError),
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -49,22 +114,22 @@ struct Waiting {
     since: u64,
 }
 
-/// The waiting redemptions of one shard's log. The contract has taken all entries below `next` that are not listed.
+/// The waiting redemptions of one shard's log. The Primary has taken all entries below `next` that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Queue {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
 }
 
-/// Compares the redemption logs with the contract until it is stopped.
+/// Compares the redemption logs with the Primary until it is stopped.
 pub struct Payouts {
-    primary: Primary,
+    payer: Payer,
     domain: Domain,
     voter_status: VoterStatusWatch,
     shards: Vec<Reads>,
     queues: Vec<Queue>,
-    /// The final block at which all listed redemptions were checked.
-    asked_at: Option<BlockHead>,
+    /// The state in which all listed redemptions were checked.
+    asked_at: Option<(u64, Digest)>,
     file: PathBuf,
     metrics: Arc<Metrics>,
     seen: watch::Sender<Option<Arc<WaitingRedemptions>>>,
@@ -74,7 +139,7 @@ impl Payouts {
     /// Begins with these shards, in order, and with the state that an earlier run left in `file`.
     #[must_use]
     pub fn new(
-        primary: Primary,
+        payer: Payer,
         voter_status: VoterStatusWatch,
         shards: &[(ShardHandle, HistoryReader)],
         file: PathBuf,
@@ -86,8 +151,8 @@ impl Payouts {
         let stored = stored.filter(|queues: &Vec<Queue>| queues.len() == shards.len());
         let queues = stored.unwrap_or_else(|| vec![Queue::default(); shards.len()]);
         let (seen, waiting) = watch::channel(None);
-        let (domain, shards) = (primary.domain(), reads.collect());
-        (Self { primary, domain, voter_status, shards, queues, asked_at: None, file, metrics, seen }, waiting)
+        let (domain, shards) = (payer.domain(), reads.collect());
+        (Self { payer, domain, voter_status, shards, queues, asked_at: None, file, metrics, seen }, waiting)
     }
 
     /// Runs until `stop` turns true.
@@ -106,10 +171,11 @@ impl Payouts {
         }
     }
 
-    /// Reads new entries of the redemption logs, removes those that the contract has taken, and publishes the rest.
+    /// Reads new entries of the redemption logs, removes those that the Primary has taken, and publishes the rest.
     /// True if there is more to compare at once.
     async fn step(&mut self) -> Result<bool, StepError> {
-        let head = self.primary.final_head().await?;
+        let newest = self.payer.newest().await?;
+        let head = newest.head();
         // If this step fails, the next one checks all redemptions again.
         let asked_at = self.asked_at.take();
         let votes_max = self.voter_status.borrow().quorum_max();
@@ -126,7 +192,7 @@ impl Payouts {
                 let room = u32::try_from(WAITING_PER_SHARD_MAX - queue.waiting.len()).unwrap_or(u32::MAX);
                 let range = Range { start: queue.next, limit: room };
                 let page = match reads.redemption_certificates(&ledger, range, votes_max).await {
-                    // The contract had paid what is pruned, and what it had not is in the log again.
+                    // The Primary had paid what is pruned, and what it had not is in the log again.
                     Err(ReadError::Pruned(pruned)) => {
                         *queue = Queue { next: pruned.first, waiting: BTreeMap::new() };
                         continue;
@@ -138,8 +204,8 @@ impl Payouts {
                 }
                 page.iter().for_each(|certificate| queue.push(certificate));
             }
-            if asked_at.as_ref() != Some(&head) || *queue != before {
-                queue.drop_paid(&self.primary, &head).await?;
+            if asked_at != Some(head) || *queue != before {
+                queue.drop_paid(&newest).await?;
             }
             changed |= *queue != before;
             more |= queue.next < total && queue.waiting.len() < WAITING_PER_SHARD_MAX;
@@ -148,12 +214,12 @@ impl Payouts {
         if changed {
             self.store();
         }
-        self.publish(&head, beyond);
+        self.publish(head.0, beyond);
         self.asked_at = Some(head);
         Ok(more)
     }
 
-    fn publish(&self, head: &BlockHead, beyond: u64) {
+    fn publish(&self, head: u64, beyond: u64) {
         let entries = (0..).zip(&self.queues).flat_map(|(shard, queue)| {
             queue.waiting.iter().map(move |(number, waiting)| (shard, *number, waiting.clone()))
         });
@@ -170,7 +236,7 @@ impl Payouts {
         let oldest = redemptions.first().map(|waiting| waiting.since.0);
         let count = beyond.saturating_add(redemptions.len() as u64);
         self.metrics.authority.observe_waiting(count, oldest);
-        let block = Decimal(head.number());
+        let block = Decimal(head);
         self.seen.send_replace(Some(Arc::new(WaitingRedemptions { block, redemptions, beyond: Decimal(beyond) })));
     }
 
@@ -192,14 +258,12 @@ impl Queue {
         self.next += 1;
     }
 
-    /// Removes the redemptions that the contract has paid, or put into its own queue, in this block.
-    async fn drop_paid(&mut self, primary: &Primary, block: &BlockHead) -> Result<(), PrimaryError> {
+    /// Removes the redemptions that the Primary has paid, or put into its own queue, in this state.
+    async fn drop_paid(&mut self, newest: &Snapshot<'_>) -> Result<(), StepError> {
         let mut paid = Vec::new();
         for (number, waiting) in &self.waiting {
             let taken = match Transfer::from(waiting.redemption.clone()) {
-                Transfer::Redemption(Redemption { sender, sequence, .. }) => {
-                    primary.is_redeemed_in(block, sender, sequence).await?
-                }
+                Transfer::Redemption(Redemption { sender, sequence, .. }) => newest.has_taken(sender, sequence).await?,
                 // Only an edited file lists such a transfer.
                 Transfer::Payment(_) | Transfer::Payout(_) => true,
             };

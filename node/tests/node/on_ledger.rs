@@ -78,7 +78,7 @@ async fn an_authority_credits_what_a_ledger_funds_and_goes_on_where_it_was() {
 
     // It starts, and votes, while the ledger is away; then it follows on.
     (0..4).for_each(|member| ledger.kill(member));
-    let running = Running::begin(config, vec![keys.clone()]);
+    let running = Running::begin(config.clone(), vec![keys.clone()]);
     eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     balance(&running, &alice, 90).await;
     let paid = redemption(alice.id(), PrimaryAddress::repeat_byte(9), 20, 1);
@@ -97,6 +97,29 @@ async fn an_authority_credits_what_a_ledger_funds_and_goes_on_where_it_was() {
         get(running.http, "/ready").await.is_some_and(|(code, _)| code == 200)
     })
     .await;
+
+    // What waits is listed: certified here, and not paid by the ledger.
+    let waiting = async |running: &Running, expected: &[&str]| {
+        eventually_async("the list is right", || async {
+            let Some((200, list)) = get(running.http, "/v1/redemptions/waiting").await else { return false };
+            let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+            let numbers = list["redemptions"].as_array().unwrap().iter();
+            numbers.map(|waiting| waiting["redemption"]["sequence"].as_str().unwrap()).eq(expected.iter().copied())
+        })
+        .await;
+    };
+    let next = redemption(alice.id(), PrimaryAddress::repeat_byte(9), 5, 2);
+    let order = alice.sign(&committee.domain, next.clone());
+    let shard = running.client.shard_of(&alice.id());
+    shard.order(&order).await.unwrap();
+    shard.confirm(&committee.certificate(&order)).await.unwrap();
+    running.stop().await.unwrap();
+    let running = Running::ready(config.clone(), keys.clone()).await;
+    waiting(&running, &["2"]).await;
+    running.stop().await.unwrap();
+    ledger.history().redeem(&bank(), &committee.keys, Epoch(0), &next).unwrap();
+    let running = Running::ready(config, keys.clone()).await;
+    waiting(&running, &[]).await;
     running.stop().await.unwrap();
 
     // Another folder for the same keys may lack votes: the ledger says that the committee is in use.

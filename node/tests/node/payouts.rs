@@ -78,7 +78,8 @@ impl Scene {
             self.primary.connect(std::slice::from_ref(&self.node), self.contract.address(), Finality::Finalized);
         let shards: Vec<_> = self.shards.handles.values().cloned().zip(self.shards.histories.iter().cloned()).collect();
         let voter_status = self.shards.voter_status.subscribe();
-        let (payouts, seen) = Payouts::new(primary, voter_status, &shards, self.file(), self.shards.metrics.clone());
+        let (payouts, seen) =
+            Payouts::new(primary.into(), voter_status, &shards, self.file(), self.shards.metrics.clone());
         let stop = tokio::sync::watch::channel(false);
         let run = async move {
             let _running = stop.0;

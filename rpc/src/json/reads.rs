@@ -154,9 +154,9 @@ answers! {
         since: Uint64,
     }
 
-    /// Redemptions that the contract has not received yet.
+    /// Redemptions that the Primary has not received yet.
     WaitingRedemptions {
-        /// The final block in which the contract was read.
+        /// The final block in which the contract was read; on a ledger, the index of the newest event at that time.
         block: Uint64,
         /// The longest waiting first.
         redemptions: Vec<WaitingRedemption>,

@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::{Asset, AuthorityName, Deposit, TransactionIndex};
-use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader};
+use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, oldest_state};
 use fastpay_ledger_statement::{CommitteeEvent, Cursor, EventKind, Message, Receiver};
 
 use super::books::Books;
 use super::totals::{Ledger, Moved, Reading, Redemptions, Spending, SpendingState, Spendings};
 use crate::error::WalletError;
-use crate::reserve::oldest_state;
 
 /// The events of a committee on a ledger, as far as they were read.
 pub(super) struct LedgerEvents {

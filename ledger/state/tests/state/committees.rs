@@ -2,11 +2,11 @@
 
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Balance, ContractVote, Digest, Domain, EcdsaSignature, Epoch, Redemption,
-    TransactionIndex,
+    SequenceNumber, TransactionIndex,
 };
 use fastpay_ledger_statement::{
-    Action, Announcing, CommitteeEvent, CommitteeNumber, CurrentEpoch, EventKind, Instruction, Outcome, Rejection,
-    Request, RequestError, StateKey, Time,
+    Action, Announcing, CommitteeEvent, CommitteeNumber, CurrentEpoch, EventKind, Instruction, Outcome, Redeemed,
+    Rejection, Request, RequestError, SpentOn, StateKey, Time,
 };
 
 use crate::people::{
@@ -50,9 +50,15 @@ fn a_redemption_is_paid_once_with_its_fee_in_any_order_of_numbers() {
 #[test]
 fn a_number_is_spent_whatever_its_redemption_says() {
     let (mut world, domain) = funded(1);
-    world.act(3, certified(&domain, 0, redemption(1, 5, address(1), 40, 0))).unwrap();
+    let paid = redemption(1, 5, address(1), 40, 0);
+    world.act(3, certified(&domain, 0, paid.clone())).unwrap();
     let other = certified(&domain, 0, redemption(1, 5, address(3), 41, 1));
-    assert_eq!(world.act(3, other), Err(Rejection::AlreadyRedeemed));
+    assert_eq!(world.act(4, other), Err(Rejection::AlreadyRedeemed));
+    // The state proves for what.
+    let digest = domain.transfer_digest(&paid.into());
+    let known = Redeemed { digest, index: TransactionIndex(2), relayer: client(3).account() };
+    let key = StateKey::Spent(COMMITTEE, account(1), SequenceNumber(5));
+    assert_eq!(world.read(world.settlement(), &key), Some(SpentOn::Redeemed(known)));
     // Of another account it is another number.
     assert!(world.act(3, certified(&domain, 0, redemption(2, 5, address(1), 1, 0))).is_ok());
 }
@@ -313,7 +319,7 @@ fn what_one_committee_signed_is_worth_nothing_at_another_of_the_same_members() {
         let keys = [
             StateKey::Omnibus(OTHER_COMMITTEE, asset),
             StateKey::EventIndex(OTHER_COMMITTEE),
-            StateKey::Spent(OTHER_COMMITTEE, account(1), 0),
+            StateKey::Spent(OTHER_COMMITTEE, account(1), SequenceNumber(0)),
             StateKey::Epoch(OTHER_COMMITTEE),
             StateKey::AnnouncementCount(OTHER_COMMITTEE),
         ];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fastpay_core::{Asset, Digest};
+use fastpay_core::{Asset, Digest, SequenceNumber};
 use fastpay_ledger_statement::{
     CertificateError, ClusterId, CommitteeNumber, Evidence, Key, MemberIndex, Namespace, Partition, ReadError,
     ReadProof, Reading, StateKey, StateProof, StatementVerifier, Time, branch_digest, key_bit, leaf_digest,
@@ -164,7 +164,7 @@ fn a_read_is_believed_from_the_cluster_alone_that_keeps_the_key() {
     let of_settlement = [
         StateKey::Omnibus(committee, asset),
         StateKey::EventIndex(committee),
-        StateKey::Spent(committee, account(1), 0),
+        StateKey::Spent(committee, account(1), SequenceNumber(0)),
         StateKey::Committee(committee, epoch),
         StateKey::Epoch(committee),
     ];

@@ -23,7 +23,7 @@ use crate::authority::storage::JournalError;
 
 /// How long a client waits before it asks an index again that is behind.
 const INDEX_RETRY: Duration = Duration::from_millis(500);
-/// How long a client waits before it asks again for waiting redemptions, if the contract has not been read yet.
+/// How long a client waits before it asks again for waiting redemptions, if the Primary has not been read yet.
 const PAYOUTS_RETRY: Duration = Duration::from_secs(5);
 
 /// Which redemptions are asked for. (Flattened parameters cannot deny unknown ones, so the page is written out.)
@@ -64,8 +64,8 @@ pub(super) async fn redemptions(
 
 /// The redemptions that wait
 ///
-/// Certified here, and neither paid nor queued by the contract in its final block. A list for people: what the contract
-/// says is what counts.
+/// Certified here, and neither paid nor queued by the Primary: by a contract in its final block, or by a ledger. A list
+/// for people: what the Primary says is what counts.
 #[utoipa::path(get, path = "/v1/redemptions/waiting", tag = "Ledger", operation_id = "listWaitingRedemptions",
     responses((status = 200, description = "Longest first.", body = WaitingRedemptions), OfFound))]
 pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<WaitingRedemptions>, ApiError> {
@@ -74,7 +74,7 @@ pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<
         return Err(not_here("this authority has no Primary, so nothing is redeemed").into());
     };
     let Some(waiting) = waiting.borrow().clone() else {
-        let problem = not_here("the contract was not asked yet; ask again").retry_after(PAYOUTS_RETRY);
+        let problem = not_here("the Primary was not asked yet; ask again").retry_after(PAYOUTS_RETRY);
         return Err(Problem { retry: Retry::Later, ..problem }.into());
     };
     Ok(Json(waiting.as_ref().clone()))
