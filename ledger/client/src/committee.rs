@@ -8,8 +8,8 @@ use fastpay_core::{
     AccountId, Asset, Balance, Committee, Committees, Digest, Domain, SequenceNumber, TransactionIndex,
 };
 use fastpay_ledger_statement::{
-    Announced, CommitteeNumber, CurrentEpoch, FoundedCommittee, GenesisError, SafetyParameters, SpentOn, StateKey,
-    Time, UnlockEntry,
+    Announced, CommitteeNumber, CurrentEpoch, Cursor, FoundedCommittee, GenesisError, Receiver, SafetyParameters,
+    SpentOn, StateKey, Time, UnlockEntry,
 };
 use fastpay_program::Clock;
 
@@ -71,6 +71,14 @@ impl CommitteeClient {
             Err(ClientError::Genesis(error)) => return Err(error.into()),
             client => client.map_err(OpenCommitteeError::Client)?,
         };
+        Self::new(client, number)
+    }
+
+    /// A committee on the ledger of this client.
+    ///
+    /// # Errors
+    /// [`OpenCommitteeError::NoCommittee`].
+    pub fn new(client: Client, number: CommitteeNumber) -> Result<Self, OpenCommitteeError> {
         let founded = client.layout().genesis().committees.get(&number).cloned();
         let founded = founded.ok_or(OpenCommitteeError::NoCommittee(number))?;
         Ok(Self { client, number, founded })
@@ -116,6 +124,16 @@ impl CommitteeClient {
     /// See [`ClientError`].
     pub async fn newest_event(&self, oldest: Time) -> Result<TransactionIndex, ClientError> {
         Ok(self.read(&StateKey::EventIndex(self.number), oldest).await?.unwrap_or_default())
+    }
+
+    /// The number of the newest group that the committee has been sent, in the newest state that f + 1 members show.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn newest_group(&self) -> Result<u64, ClientError> {
+        let sent = StateKey::Sent(Receiver::Committee(self.number));
+        let (due, _): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
+        Ok(due.next.saturating_sub(1))
     }
 
     /// What the committee's accounts have of an asset in all, in a state of `oldest` or later.

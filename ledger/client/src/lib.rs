@@ -18,6 +18,7 @@ mod reserve;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod scripted;
+mod transport;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
 pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenCommitteeError, oldest_state};
@@ -25,3 +26,4 @@ pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};
 pub use network::{Addresses, Network, NetworkError};
 pub use reserve::{CarriedOut, Reserve, ReserveError};
+pub use transport::{Carrier, Transport};

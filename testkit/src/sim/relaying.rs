@@ -13,7 +13,7 @@ use fastpay_relayer::{BelowCost, BundleConfig, Config, Fees, KeyConfig, Rate, Re
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::chain::sender_config;
+use super::errands::sender_config;
 use super::process::memory_folder;
 use super::world::{ASSETS, World};
 

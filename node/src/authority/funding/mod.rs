@@ -17,7 +17,7 @@ use fastpay_core::{Committees, Epoch};
 use fastpay_ethereum::{Cursor, Primary};
 
 pub use ethereum::EthereumSource;
-pub use ledger::{LedgerConfig, LedgerDeployment, LedgerError, LedgerFault, LedgerSource};
+pub use ledger::{LedgerConfig, LedgerDeployment, LedgerError, LedgerEvents, LedgerFault, LedgerSource};
 
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::rotation::{Rotation, RotationError};
