@@ -51,7 +51,7 @@ pub enum ClientError {
 /// The way to a member.
 pub type Connection = (MemberKey, Transport);
 
-/// A client.
+/// A client. A clone has the same connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     layout: Layout,

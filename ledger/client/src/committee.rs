@@ -25,7 +25,10 @@ pub fn oldest_state() -> Time {
     Time(Clock::system().now_ms().saturating_sub(STATE_AGE_MS_MAX))
 }
 
-/// A committee on a ledger.
+/// So many announcements are read at most: a stolen quorum can make any number.
+pub const ANNOUNCEMENTS_READ_MAX: usize = 64;
+
+/// A committee on a ledger. A clone has the same connections.
 #[derive(Clone, Debug)]
 pub struct CommitteeClient {
     client: Client,
@@ -123,14 +126,15 @@ impl CommitteeClient {
         Ok(self.read(&StateKey::EventIndex(self.number), oldest).await?.unwrap_or_default())
     }
 
-    /// The number of the newest group that the committee has been sent, in the newest state that f + 1 members show.
+    /// The number and the time of the newest group that the committee has been sent, in the newest state that f + 1
+    /// members show. Both are zero before the first one.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn newest_group(&self) -> Result<u64, ClientError> {
+    pub async fn newest_group(&self) -> Result<(u64, Time), ClientError> {
         let sent = StateKey::Sent(Receiver::Committee(self.number));
-        let (due, _): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
-        Ok(due.next.saturating_sub(1))
+        let (due, time): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
+        Ok((due.next.saturating_sub(1), time.unwrap_or_default()))
     }
 
     /// What the committee's accounts have of an asset in all, in a state of `oldest` or later.
@@ -183,8 +187,8 @@ impl CommitteeClient {
         self.read(&StateKey::Announcement(self.number, id), oldest).await
     }
 
-    /// The announcements of the epoch that comes next, the newest first, in states of `oldest` or later. Each has an
-    /// id.
+    /// The newest [`ANNOUNCEMENTS_READ_MAX`] announcements of the epoch that comes next, the newest first, in states of
+    /// `oldest` or later. Each has an id.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -192,7 +196,7 @@ impl CommitteeClient {
         let current = self.current_epoch(oldest).await?.epoch;
         let count: Option<u64> = self.read(&StateKey::AnnouncementCount(self.number), oldest).await?;
         let mut open = Vec::new();
-        for number in (0..count.unwrap_or_default()).rev() {
+        for number in (0..count.unwrap_or_default()).rev().take(ANNOUNCEMENTS_READ_MAX) {
             // A state that is a little older than the one before does not have it yet.
             let id: Option<Digest> = self.read(&StateKey::AnnouncementId(self.number, number), oldest).await?;
             let Some(id) = id else { continue };

@@ -182,22 +182,43 @@ impl History {
         (next, keys): (&Committee, &[AuthorityKeys]),
         compromised_since: Epoch,
     ) -> Result<Outcome, Rejection> {
+        let id = self.announce(by, now, (next, keys), compromised_since)?;
+        self.install(by, keys, id)
+    }
+
+    /// Has the next committee announced at the next height, and gives the announcement's id.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub fn announce(
+        &mut self,
+        by: &AccountKey,
+        now: &[AuthorityKeys],
+        (next, keys): (&Committee, &[AuthorityKeys]),
+        compromised_since: Epoch,
+    ) -> Result<Digest, Rejection> {
         let (domain, deadline) = (self.domain(), self.time.0 / 1_000 + 86_400);
         let (guardian, checkpoint) = (PrimaryAddress::ZERO, Digest::ZERO);
         let next = NextCommittee { committee: next.clone(), guardian, compromised_since, checkpoint, deadline };
-        let vote = |keys: &[AuthorityKeys], statement: &CouncilStatement<'_>| {
-            keys.iter().take(3).map(|keys| sign_council_vote(keys, &domain, statement)).collect()
-        };
-        let (id, votes) = (next.id(&domain), vote(now, &CouncilStatement::Announcement(&next.announcement())));
+        let (id, statement) = (next.id(&domain), next.announcement());
+        let votes = council_votes(now, &domain, &CouncilStatement::Announcement(&statement));
         let member = |authority: &Authority| keys.iter().find(|keys| keys.public() == *authority).unwrap();
         let prove = |authority| PossessionProof::new(member(authority), &domain).into();
         let proofs = next.committee.members().iter().map(prove).collect();
         self.act(by, Action::Announce(Box::new(Announcing { committee: COMMITTEE, next, proofs, votes })))?;
-        self.wait(self.layout.genesis().committees[&COMMITTEE].parameters.announced_delay_ms);
+        Ok(id)
+    }
+
+    /// Has an announced committee installed once its delay without an endorsement has passed. Its members have `keys`.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub fn install(&mut self, by: &AccountKey, keys: &[AuthorityKeys], id: Digest) -> Result<Outcome, Rejection> {
+        self.wait(PARAMETERS.announced_delay_ms);
         self.act(by, Action::Mature { committee: COMMITTEE, announcement: id })?;
         let announced = self.read(&StateKey::Announcement(COMMITTEE, id)).unwrap();
         let announced: Announced = borsh::from_slice(&announced).unwrap();
-        let votes = vote(keys, &announced.acceptance(id).unwrap());
+        let votes = council_votes(keys, &self.domain(), &announced.acceptance(id).unwrap());
         self.act(by, Action::Install { committee: COMMITTEE, announcement: id, votes })
     }
 
@@ -259,6 +280,11 @@ impl History {
         let votes = self.voters.map(|member| (MemberIndex(member), self.keys[usize::from(member)].sign(vote)));
         QuorumCertificate { round, votes: votes.into() }
     }
+}
+
+/// The votes of the first three.
+fn council_votes(keys: &[AuthorityKeys], domain: &Domain, statement: &CouncilStatement<'_>) -> Vec<ContractVote> {
+    keys.iter().take(3).map(|keys| sign_council_vote(keys, domain, statement)).collect()
 }
 
 /// Parameters, as a table of the ledger's file.

@@ -4,11 +4,11 @@ use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, SequenceNumber};
 use fastpay_ledger_state::{FoldError, Overdraft, overdrafts};
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, Deployment, EventKind, Funding, Instruction, Issue,
-    Message, Outcome, Receiver, Rejection, Request, StateKey,
+    Message, Outcome, Receiver, Rejection, Request, StateKey, UnlockRequest, Unlocking,
 };
 
-use crate::people::{account, certified, client, redemption};
-use crate::world::{COMMITTEE, COORDINATOR, ISSUED_EACH, SETTLEMENT, World, genesis};
+use crate::people::{account, certified, client, redemption, request_unlock};
+use crate::world::{COMMITTEE, COORDINATOR, ISSUED_EACH, OTHER_COMMITTEE, SETTLEMENT, World, genesis};
 
 const UNKNOWN_ASSET: Asset = Asset(alloy_primitives::Address::repeat_byte(9));
 const LARGE: Asset = Asset(alloy_primitives::Address::repeat_byte(8));
@@ -89,6 +89,8 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
     let genuine = Instruction { deployment, shard: here, signer, sequence, action };
     let request =
         |instruction: Instruction, key| Message::Request(Request::Instruct(Box::new(instruction.signed(key))));
+    let request_to_unlock = request_unlock(&world.domain(), &client(1), 3);
+    let unlocking = Unlocking { request: request_to_unlock, payer: ours };
     // By the wrong key; and by the owner's, for another shard or ledger.
     let stranger = client(40);
     let forged = request(genuine.clone(), &stranger);
@@ -103,6 +105,7 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
         Message::Credit(Credit { to: ours, asset: UNKNOWN_ASSET, amount: Amount(1) }),
         Message::Credit(Credit { to: ours, asset: UNKNOWN_ASSET, amount: Amount(0) }),
         Message::Fund(fund),
+        Message::Unlock(unlocking),
         Message::Event(event),
         forged,
         misrouted,
@@ -140,6 +143,27 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
         let groups = world.due(SETTLEMENT, usize::MAX);
         let faulty = FoldError::Faulty { from: there, number: 1 };
         assert_eq!(world.decide(SETTLEMENT, groups, vec![]), Err(faulty), "{funding:?}");
+    }
+    // Requests to unlock that the account's owner did not sign, or signed for another number or committee.
+    let other = UnlockRequest { account: client(3).account(), ..request_to_unlock };
+    let bad = [
+        other,
+        UnlockRequest { sequence: SequenceNumber(4), ..request_to_unlock },
+        UnlockRequest { committee: OTHER_COMMITTEE, ..request_to_unlock },
+        UnlockRequest { committee: CommitteeNumber(9), ..request_to_unlock },
+    ];
+    let taken = |requests: Vec<UnlockRequest>| {
+        let mut world = World::new(2);
+        let message = |request| Message::Unlock(Unlocking { request, payer: ours });
+        let forged = requests.into_iter().map(message).collect();
+        world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(SETTLEMENT), forged);
+        let groups = world.due(SETTLEMENT, usize::MAX);
+        world.decide(SETTLEMENT, groups, vec![])
+    };
+    assert_eq!(taken(vec![request_to_unlock]), Ok(()));
+    for request in bad {
+        let faulty = FoldError::Faulty { from: there, number: 1 };
+        assert_eq!(taken(vec![request_to_unlock, request]), Err(faulty), "{request:?}");
     }
 }
 

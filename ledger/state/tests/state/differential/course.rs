@@ -111,7 +111,7 @@ impl Courses {
     }
 
     fn order(&mut self, amount: u128) -> Redemption {
-        let fee = self.random.u128(0..amount + 2) / 2 + self.random.u128(0..12) / 10;
+        let fee = if self.random.u8(0..10) == 0 { amount + 1 } else { self.random.u128(0..amount + 1) };
         let [sender, recipient] = [0; 2].map(|_| OWNERS[self.random.usize(0..2)]);
         let order = redemption(0, self.random.u64(NUMBERS), address_of(recipient), amount, fee);
         Redemption { sender: account(sender), ..order }
@@ -177,7 +177,7 @@ impl Courses {
 
     /// One that was requested and is not decided, if possible and mostly.
     fn number(&mut self, world: &World) -> (AccountId, u64) {
-        let all: Vec<_> = OWNERS.iter().flat_map(|of| NUMBERS.map(|number| (account(*of), number))).collect();
+        let all = names();
         let is_open = |name: &(AccountId, u64)| entry(world, *name).is_some_and(|entry| entry.decision.is_none());
         let requested: Vec<_> = all.iter().copied().filter(is_open).collect();
         let from = if requested.is_empty() || self.random.u8(0..4) == 0 { all } else { requested };
@@ -231,7 +231,12 @@ impl Courses {
     }
 
     fn void(&mut self, world: &World) -> Both {
-        let name = self.number(world);
+        let waits = |name: &(AccountId, u64)| {
+            let entry = entry(world, *name).filter(|entry| entry.decision.is_none());
+            entry.is_some_and(|entry| entry.voidable_from.0 > self.now * 1_000)
+        };
+        let early = names().into_iter().find(waits).filter(|_| self.random.bool());
+        let name = early.unwrap_or_else(|| self.number(world));
         let unanimous = self.rarely();
         let count = if unanimous { 4 } else { 3 };
         let (votes, theirs) = self.about(world, name, count, UnlockVote::Void { unanimous });
@@ -245,7 +250,7 @@ impl Courses {
     fn announce(&mut self, world: &World) -> Both {
         let epoch = epoch_of(world) + 1;
         let latest = self.now + DEADLINE_MAX_S;
-        let deadline = [self.now, latest, self.now + DAY][self.random.usize(0..3)];
+        let deadline = [self.now, latest, latest - 1][self.random.usize(0..3)];
         let since = epoch - u8::from(self.random.u8(0..4) == 0);
         let guardian = address_of(OWNERS[self.random.usize(0..2)]);
         let mut wanted = NextCommittee { deadline, guardian, ..next(epoch, since) };
@@ -255,7 +260,7 @@ impl Courses {
             1 => wanted.compromised_since = Epoch(u64::from(epoch) + 1),
             2 => wanted.deadline = self.now - 1,
             3 => wanted.deadline = latest + 1,
-            4 | 7 => wanted = self.announced.last().cloned().unwrap_or(wanted),
+            4 | 7 => wanted = self.open(world).pop().unwrap_or(wanted),
             _ => {}
         }
         let [mut ours, mut theirs] = self.domains.map(|domain| announce(&domain, wanted.clone()));
@@ -351,6 +356,11 @@ impl Courses {
         let action = Action::Install { committee: COMMITTEE, announcement: ours, votes };
         Both { by: RELAYER, action, step: call(RELAYER, true, 0, &theirs) }
     }
+}
+
+/// All numbers that are unlocked and redeemed.
+fn names() -> Vec<(AccountId, u64)> {
+    OWNERS.iter().flat_map(|of| NUMBERS.map(|number| (account(*of), number))).collect()
 }
 
 fn epoch_of(world: &World) -> u8 {
