@@ -1,6 +1,7 @@
 //! The audit of all clusters under their certificates [LEDGER 12].
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fastpay_core::{Asset, Balance};
 use fastpay_ledger_client::api::MESSAGE_BYTES_MAX;
@@ -14,6 +15,34 @@ use crate::store::Checkpoint;
 
 /// The longest state that an audit reads.
 const STATE_BYTES_MAX: usize = 1 << 30;
+
+/// So many audits in a row may get no answer before a watch says so: clusters are restarted.
+const UNANSWERED_MAX: u32 = 10;
+
+/// Audits again and again. False as soon as one does not agree; it never gives true.
+///
+/// # Errors
+/// Those of an audit, after ten in a row that got no answer.
+pub async fn watch<E: std::fmt::Display>(
+    every: Duration,
+    mut audit: impl AsyncFnMut() -> Result<bool, E>,
+) -> Result<bool, E> {
+    let mut unanswered = 0_u32;
+    loop {
+        match audit().await {
+            Ok(true) => unanswered = 0,
+            Ok(false) => return Ok(false),
+            Err(error) => {
+                tracing::warn!("an audit got no answer: {error}");
+                unanswered = unanswered.saturating_add(1);
+                if unanswered >= UNANSWERED_MAX {
+                    return Err(error);
+                }
+            }
+        }
+        tokio::time::sleep(every).await;
+    }
+}
 
 /// What an audit of all clusters found [LEDGER 12].
 #[derive(Debug)]
@@ -89,4 +118,27 @@ async fn state_of(client: LedgerClient<Transport>, members: &Members) -> Result<
     let certified = verifier.check(&checkpoint.header, &checkpoint.certificate, members, &mut rand::rng());
     certified.map_err(|error| error.to_string())?;
     Ok(checkpoint.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_ends_when_sums_do_not_agree_or_nobody_answers_for_long() {
+        let every = Duration::from_millis(10);
+        let watched = async |answers: Vec<Result<bool, &'static str>>| {
+            let mut answers = answers.into_iter();
+            watch(every, async || answers.next().unwrap()).await
+        };
+        let silent = vec![Err("nobody answers"); 9];
+        let begun = tokio::time::Instant::now();
+        assert_eq!(watched([vec![Ok(true); 3], vec![Ok(false), Ok(true)]].concat()).await, Ok(false));
+        assert!(begun.elapsed() >= every * 3);
+        assert_eq!(
+            watched([silent.clone(), vec![Ok(true)], silent.clone(), vec![Ok(false)]].concat()).await,
+            Ok(false)
+        );
+        assert_eq!(watched([silent, vec![Err("still nobody"), Ok(true)]].concat()).await, Err("still nobody"));
+    }
 }

@@ -1,31 +1,34 @@
-//! The connections of a server, of which a bounded number is open at once. Any more are closed when they come.
+//! The connections of a server, of which a bounded number is open at once, and of each address. Any more are closed when
+//! they come.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// So many connections of a service are open at once.
+use crate::places::{Place, Places};
+
+/// So many connections of strangers to a service are open at once.
 pub const CONNECTIONS_MAX: usize = 1_024;
+/// Of these, so many from one address.
+pub const CONNECTIONS_OF_ADDRESS_MAX: usize = 128;
 
 /// The connections that a listener accepts.
 #[derive(Debug)]
 pub struct Incoming {
     listener: TcpListener,
-    room: Arc<Semaphore>,
+    room: Places,
 }
 
 impl Incoming {
-    /// At most `connections` at once.
+    /// As many at once as there is room for.
     #[must_use]
-    pub fn new(listener: TcpListener, connections: usize) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(connections)) }
+    pub fn new(listener: TcpListener, room: Places) -> Self {
+        Self { listener, room }
     }
 }
 
@@ -34,11 +37,11 @@ impl Stream for Incoming {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            let (stream, _) = match ready!(self.listener.poll_accept(context)) {
+            let (stream, address) = match ready!(self.listener.poll_accept(context)) {
                 Ok(accepted) => accepted,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             };
-            if let Ok(room) = self.room.clone().try_acquire_owned() {
+            if let Some(room) = self.room.take(Some(address.ip())) {
                 let connection = stream.set_nodelay(true).map(|()| Connection { stream, _room: room });
                 return Poll::Ready(Some(connection));
             }
@@ -50,7 +53,7 @@ impl Stream for Incoming {
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    _room: OwnedSemaphorePermit,
+    _room: Place,
 }
 
 impl Connected for Connection {
@@ -104,7 +107,7 @@ mod tests {
     async fn one_more_connection_than_there_is_room_for_is_closed() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut incoming = Incoming::new(listener, 1);
+        let mut incoming = Incoming::new(listener, Places::new(1, 1, std::sync::Arc::default()));
         let _first = TcpStream::connect(address).await.unwrap();
         let first = incoming.next().await.unwrap().unwrap();
         let second = TcpStream::connect(address).await.unwrap();

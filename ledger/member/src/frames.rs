@@ -53,6 +53,23 @@ impl Frames {
         Ok((frames, places))
     }
 
+    /// A new file without frames, in the place of any other.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        files::replace(path, &[])?;
+        Ok(Self { file: OpenOptions::new().read(true).write(true).open(path)?, end: 0 })
+    }
+
+    /// The file, to be synced elsewhere.
+    ///
+    /// # Errors
+    /// Any of the system.
+    pub fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     fn place_at(&self, offset: u64) -> io::Result<Option<Place>> {
         let mut length = [0; 4];
         match self.file.read_exact_at(&mut length, offset) {

@@ -1,8 +1,10 @@
 //! The gRPC service of a member. Everything is bounded: the length of messages, the calls of a connection, what waits.
 
+use std::collections::HashSet;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_ledger_client::api::proto::ledger_server::Ledger;
@@ -12,14 +14,15 @@ use fastpay_ledger_client::api::proto::{
 };
 use fastpay_ledger_client::api::{ANSWER_TIMEOUT, receiver, sign_status, state_key};
 use fastpay_ledger_statement::{
-    AnswerProof, Answers, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire,
+    AnswerProof, Answers, Deployment, MemberKeys, Request as LedgerRequest, StatementVerifier, VerifiedRequest, Wire,
 };
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::command::{Command, Handle, Unavailable, Waiter};
+use crate::places::Places;
 use crate::pool::Added;
 
 /// A receiver waits this long for a group.
@@ -27,16 +30,17 @@ const GROUPS_WAIT_MAX: Duration = Duration::from_secs(10);
 /// So many requests are passed on in one call.
 const RELAYED_MAX: usize = 1_024;
 const STATE_PART_BYTES: usize = 1 << 20;
-/// So many states, each encoded in memory, are handed over at once.
-const STATES_MAX: usize = 2;
+/// So many states, each encoded in memory, are handed over to strangers at once, and to one address.
+const STATES_MAX: (usize, usize) = (2, 1);
 /// So long one may take.
 const STATE_TIMEOUT: Duration = Duration::from_secs(120);
-/// So many calls with many requests are open at once.
-const BULK_MAX: usize = 256;
+/// So many calls with many requests of strangers are open at once, and of one address.
+const BULK_MAX: (usize, usize) = (256, 64);
 /// So many replies of one wait for a client that reads slowly.
 const BULK_REPLIES_MAX: usize = 16;
-/// So many receivers of groups are answered, or wait, at once: the members of 64 clusters of four.
-const DECISIONS_MAX: usize = 256;
+/// So many strangers that ask for groups are answered, or wait, at once, and so many of one address. Members have as many
+/// for each of their addresses: those of 64 clusters of four.
+const DECISIONS_MAX: (usize, usize) = (256, 64);
 
 /// The service of a member.
 #[derive(Clone, Debug)]
@@ -44,20 +48,23 @@ pub struct Service {
     handle: Handle,
     deployment: Deployment,
     keys: MemberKeys,
-    states: Arc<Semaphore>,
-    decisions: Arc<Semaphore>,
-    bulk: Arc<Semaphore>,
+    states: Places,
+    decisions: Places,
+    bulk: Places,
+    /// Of requests that come many at once.
+    verifier: Arc<Mutex<StatementVerifier>>,
     /// The number of the next one who waits for answers.
     waiters: Arc<AtomicU64>,
 }
 
 impl Service {
-    /// The service of the member with these keys.
+    /// The service of the member with these keys. `members` are where the ledger's members are.
     #[must_use]
-    pub fn new(handle: Handle, deployment: Deployment, keys: MemberKeys) -> Self {
+    pub fn new(handle: Handle, deployment: Deployment, keys: MemberKeys, members: &Arc<HashSet<IpAddr>>) -> Self {
         let places = [STATES_MAX, DECISIONS_MAX, BULK_MAX];
-        let [states, decisions, bulk] = places.map(|places| Arc::new(Semaphore::new(places)));
-        Self { handle, deployment, keys, states, decisions, bulk, waiters: Arc::default() }
+        let [states, decisions, bulk] = places.map(|(all, of_each)| Places::new(all, of_each, members.clone()));
+        let (verifier, waiters) = (Arc::default(), Arc::default());
+        Self { handle, deployment, keys, states, decisions, bulk, verifier, waiters }
     }
 
     /// The way to the member's state.
@@ -97,8 +104,10 @@ impl Service {
     }
 
     pub(crate) fn verified(&self, encoded: &[Vec<u8>]) -> Result<Vec<VerifiedRequest>, Status> {
-        let verify = |bytes: &Vec<u8>| Ok(decoded(bytes)?.verify(self.deployment).map_err(SubmitError::from)?);
-        encoded.iter().map(verify).collect()
+        let requests = encoded.iter().map(|bytes| Ok(Arc::new(decoded(bytes)?))).collect::<Result<_, Status>>()?;
+        let mut verifier = self.verifier.lock().expect("nothing panics under this lock");
+        let verified = verifier.verify(requests, self.deployment, &mut rand::rng());
+        Ok(verified.into_iter().collect::<Result<_, _>>().map_err(SubmitError::from)?)
     }
 }
 
@@ -135,6 +144,10 @@ impl From<SubmitError> for Status {
     }
 }
 
+fn address<T>(request: &Request<T>) -> Option<IpAddr> {
+    request.remote_addr().map(|address| address.ip())
+}
+
 fn decoded(bytes: &[u8]) -> Result<LedgerRequest, Status> {
     LedgerRequest::decode(bytes).map_err(|error| Status::invalid_argument(format!("the request: {error}")))
 }
@@ -153,7 +166,7 @@ impl Ledger for Service {
         &self,
         request: Request<Streaming<SubmitAllRequest>>,
     ) -> Result<Response<Self::SubmitAllStream>, Status> {
-        let place = self.bulk.clone().try_acquire_owned().map_err(|_| Unavailable::Busy)?;
+        let place = self.bulk.take(address(&request)).ok_or(Unavailable::Busy)?;
         let (replies, sent) = mpsc::channel(BULK_REPLIES_MAX);
         let service = self.clone();
         tokio::spawn(async move {
@@ -185,7 +198,7 @@ impl Ledger for Service {
     }
 
     async fn decisions(&self, request: Request<DecisionsRequest>) -> Result<Response<DecisionsReply>, Status> {
-        let _place = self.decisions.try_acquire().map_err(|_| Unavailable::Busy)?;
+        let _place = self.decisions.take(address(&request)).ok_or(Unavailable::Busy)?;
         let DecisionsRequest { receiver: to, from, wait_ms } = request.into_inner();
         let to = receiver(&to)?;
         let wait = Duration::from_millis(wait_ms.into()).min(GROUPS_WAIT_MAX);
@@ -213,8 +226,8 @@ impl Ledger for Service {
 
     type StateStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<StatePart, Status>> + Send>>;
 
-    async fn state(&self, _: Request<StateRequest>) -> Result<Response<Self::StateStream>, Status> {
-        let place = self.states.clone().try_acquire_owned().map_err(|_| Unavailable::Busy)?;
+    async fn state(&self, request: Request<StateRequest>) -> Result<Response<Self::StateStream>, Status> {
+        let place = self.states.take(address(&request)).ok_or(Unavailable::Busy)?;
         let checkpoint = self.handle.ask(Command::Checkpoint).await?;
         let checkpoint = checkpoint.ok_or_else(|| Status::unavailable("nothing is decided yet; try again later"))?;
         let encoded = tokio::task::spawn_blocking(move || checkpoint.encode()).await;
@@ -272,9 +285,10 @@ mod tests {
     #[tokio::test]
     async fn who_comes_while_all_places_are_taken_is_told_busy() {
         let (handle, _commands, _height) = Handle::new(0);
-        let service = Service::new(handle, Deployment(Digest::ZERO), MemberKeys::from_seed([1; 32]));
-        let _states = service.states.clone().try_acquire_many_owned(2).unwrap();
-        let _decisions = service.decisions.clone().try_acquire_many_owned(256).unwrap();
+        let keys = MemberKeys::from_seed([1; 32]);
+        let service = Service::new(handle, Deployment(Digest::ZERO), keys, &Arc::default());
+        let _states = service.states.take(None).unwrap();
+        let _decisions: Vec<_> = (0..64).map(|_| service.decisions.take(None).unwrap()).collect();
         let state = service.state(Request::new(StateRequest {})).await.err().unwrap();
         assert_eq!(state.code(), Code::ResourceExhausted);
         let asked = DecisionsRequest { receiver: Vec::new(), from: 1, wait_ms: 0 };

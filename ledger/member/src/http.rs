@@ -28,11 +28,11 @@ use fastpay_ledger_statement::{
 use fastpay_program::http::{ConnectionLimits, serve};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::command::{Command, Unavailable};
-use crate::connections::CONNECTIONS_MAX;
 use crate::grpc::{Service, SubmitError};
+use crate::places::Places;
 
 static HEIGHT: HeaderName = HeaderName::from_static("ledger-height");
 static TIME: HeaderName = HeaderName::from_static("ledger-time");
@@ -44,15 +44,20 @@ struct Store {
 }
 
 /// Serves until `stop` turns true.
-pub async fn serve_store(listener: TcpListener, service: Service, layout: Layout, stop: watch::Receiver<bool>) {
+pub async fn serve_store(
+    listener: TcpListener,
+    service: Service,
+    layout: Layout,
+    room: Places,
+    stop: watch::Receiver<bool>,
+) {
     let store = Store { service, layout: Arc::new(layout) };
     let router = Router::new()
         .route("/v1/kv/{namespace}/{key}", get(read).put(put).delete(delete))
         .route("/v1/state/{key}", get(prove))
         .layer(DefaultBodyLimit::max(VALUE_BYTES_MAX))
         .with_state(store);
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let admit = move |_: IpAddr| room.clone().try_acquire_owned().ok().map(|room| ((), room));
+    let admit = move |address: IpAddr| room.take(Some(address)).map(|place| ((), place));
     serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
 }
 

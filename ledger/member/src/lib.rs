@@ -11,6 +11,8 @@
 //! disk, and what is signed is recorded before it is sent. The consensus engine is compiled for this crate alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+#[cfg(feature = "testing")]
+mod alteration;
 pub mod audit;
 #[cfg(feature = "testing")]
 pub mod authorities;
@@ -29,6 +31,7 @@ mod lie;
 pub mod localnet;
 pub mod member;
 mod payload;
+mod places;
 mod pool;
 mod relay;
 mod resume;

@@ -1,7 +1,9 @@
 //! What a lying member does, for tests and the demo. Only the feature `testing` compiles it in: without it, nothing lies.
 
-use fastpay_ledger_statement::MemberKeys;
+use fastpay_ledger_statement::{Answers, MemberKeys};
 
+#[cfg(feature = "testing")]
+use crate::alteration::Alteration;
 use crate::chain::Judged;
 use crate::pool::{Inputs, Pool};
 use crate::store::Proposed;
@@ -17,9 +19,15 @@ pub(crate) enum Lie {
     /// As a leader, it proposes no client's request.
     #[cfg(feature = "testing")]
     Requests,
-    /// It leaves the last message out of the groups that it hands over.
+    /// It alters the groups that it hands over, in one way after the other.
     #[cfg(feature = "testing")]
     Groups,
+    /// It alters the answers that it gives, in one way after the other.
+    #[cfg(feature = "testing")]
+    Answers,
+    /// As a leader, it sends another payload than its header names.
+    #[cfg(feature = "testing")]
+    Torn,
     /// It hands over no group.
     #[cfg(feature = "testing")]
     Withholding,
@@ -43,19 +51,29 @@ impl Lie {
         (proposed, judged)
     }
 
-    pub(crate) fn about_groups(self, groups: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    pub(crate) fn about_payload(self, payload: Vec<u8>) -> Vec<u8> {
+        payload
+    }
+
+    pub(crate) fn about_groups(self, _: &MemberKeys, groups: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         groups
+    }
+
+    pub(crate) fn about_answers(self, _: &MemberKeys, answers: Answers) -> Answers {
+        answers
     }
 }
 
 #[cfg(feature = "testing")]
 impl Lie {
-    /// As `FASTPAY_LEDGER_LIE` says: `outputs`, `requests`, `groups` or `withholding`.
+    /// As `FASTPAY_LEDGER_LIE` says: `outputs`, `requests`, `torn`, `groups`, `answers` or `withholding`.
     pub(crate) fn of_environment() -> Self {
         match std::env::var("FASTPAY_LEDGER_LIE").as_deref() {
             Ok("outputs") => Self::Outputs,
             Ok("requests") => Self::Requests,
             Ok("groups") => Self::Groups,
+            Ok("answers") => Self::Answers,
+            Ok("torn") => Self::Torn,
             Ok("withholding") => Self::Withholding,
             _ => Self::Nothing,
         }
@@ -82,19 +100,22 @@ impl Lie {
         (proposed, Judged { header, ..judged })
     }
 
-    pub(crate) fn about_groups(self, groups: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    pub(crate) fn about_payload(self, mut payload: Vec<u8>) -> Vec<u8> {
+        if self == Self::Torn {
+            payload.truncate(payload.len() / 2);
+        }
+        payload
+    }
+
+    pub(crate) fn about_groups(self, keys: &MemberKeys, groups: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         match self {
-            Self::Groups => groups.iter().map(|group| without_last_message(group)).collect(),
+            Self::Groups if !groups.is_empty() => Alteration::next().of_groups(keys, groups),
             Self::Withholding => Vec::new(),
             _ => groups,
         }
     }
-}
 
-#[cfg(feature = "testing")]
-fn without_last_message(group: &[u8]) -> Vec<u8> {
-    use fastpay_ledger_statement::{CompactDecision, Wire};
-    let mut decision = CompactDecision::decode(group).expect("the store has what it was given");
-    decision.group.messages.pop();
-    decision.encode()
+    pub(crate) fn about_answers(self, keys: &MemberKeys, answers: Answers) -> Answers {
+        if self == Self::Answers { Alteration::next().of_answers(keys, answers) } else { answers }
+    }
 }

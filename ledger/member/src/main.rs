@@ -3,11 +3,13 @@
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command as Process, ExitCode};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
 use fastpay_ledger_client::{Client, ClientError, Network, NetworkError};
 use fastpay_ledger_member::End;
+use fastpay_ledger_member::audit::watch;
 use fastpay_ledger_member::member::{MemberError, init, passphrase, run};
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeNumber, Condition, Entry, Get, Height, Key, MemberKeys, Namespace, Outcome, Rejection,
@@ -100,6 +102,9 @@ enum Command {
         /// The ledger's file.
         #[arg(long)]
         ledger: PathBuf,
+        /// Checks again after so many seconds, and ends with an error alone: 12 where the sums do not agree.
+        #[arg(long, value_name = "SECONDS")]
+        every: Option<std::num::NonZeroU32>,
     },
 }
 
@@ -280,7 +285,17 @@ async fn carry_out(command: Command) -> Result<(), Failure> {
         }
         Command::Delete { write } => put(write, None).await,
         Command::Reserve(reserve) => carry_out_reserve(reserve).await,
-        Command::Audit { ledger } => audit(&Client::new(&Network::read(&ledger)?)?).await,
+        Command::Audit { ledger, every } => {
+            let client = Client::new(&Network::read(&ledger)?)?;
+            let agrees = match every {
+                None => audit(&client).await?,
+                Some(every) => {
+                    let every = Duration::from_secs(every.get().into());
+                    watch(every, async || audit(&client).await).await?
+                }
+            };
+            if agrees { Ok(()) } else { Err(Failure::Audit) }
+        }
     }
 }
 
@@ -391,7 +406,8 @@ async fn carry_out_reserve(reserve: Reserve) -> Result<(), Failure> {
     say(json!({ "cluster": shard, "outcome": format!("{outcome:?}") }))
 }
 
-async fn audit(client: &Client) -> Result<(), Failure> {
+/// Prints what all clusters hold. True if the sums agree.
+async fn audit(client: &Client) -> Result<bool, Failure> {
     let audit = fastpay_ledger_member::audit::audit(client).await?;
     let mut clusters = Vec::new();
     for (cluster, state) in &audit.states {
@@ -409,7 +425,6 @@ async fn audit(client: &Client) -> Result<(), Failure> {
         .map(|found| json!({ "from": found.from, "to": found.to, "asset": found.asset, "excess": found.excess }))
         .collect();
     say(json!({ "holdings": clusters, "assets": differences, "overdrafts": overdrafts }))?;
-    let agrees = audit.overdrafts.is_empty()
-        && audit.differences.values().all(|difference| *difference == fastpay_core::Balance::ZERO);
-    if agrees { Ok(()) } else { Err(Failure::Audit) }
+    let agrees = audit.differences.values().all(|difference| *difference == fastpay_core::Balance::ZERO);
+    Ok(agrees && audit.overdrafts.is_empty())
 }

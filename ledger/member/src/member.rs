@@ -19,12 +19,13 @@ use tonic::transport::{Channel, Server};
 
 use crate::chain::Chain;
 use crate::command::Handle;
-use crate::connections::{CONNECTIONS_MAX, Incoming};
-use crate::engine::{Cluster, Launch, MemberAddress, launch};
+use crate::connections::{CONNECTIONS_MAX, CONNECTIONS_OF_ADDRESS_MAX, Incoming};
+use crate::engine::{Cluster, Launch, MemberAddress, Polkas, launch};
 use crate::fetch::fetch;
 use crate::grpc::Service;
 use crate::host::{End, Host, HostError, Parts, restore};
 use crate::http::serve_store;
+use crate::places::{Places, members_at};
 use crate::relay::Relay;
 use crate::resume::{Resume, resume};
 use crate::store::Store;
@@ -189,21 +190,34 @@ pub async fn run(folder: &Path, stop: watch::Receiver<bool>) -> Result<End, Memb
     };
 
     let (handle, commands, heights) = Handle::new(chain.height());
-    let service = Service::new(handle.clone(), layout.deployment(), keys.clone());
-    serve_grpc(own.api, service.clone(), stop.clone()).await?;
+    let all = network.genesis().clusters.values().flatten().filter_map(|key| network.addresses(key));
+    let at = members_at(all.flat_map(|addresses| [addresses.api.ip(), addresses.engine.ip()]));
+    let service = Service::new(handle.clone(), layout.deployment(), keys.clone(), &at);
+    let [grpc, http] = [(), ()].map(|()| Places::new(CONNECTIONS_MAX, CONNECTIONS_OF_ADDRESS_MAX, at.clone()));
+    serve_grpc(own.api, service.clone(), grpc, stop.clone()).await?;
     let listener = listen(own.http).await?;
-    tokio::spawn(serve_store(listener, service, layout.clone(), stop.clone()));
+    tokio::spawn(serve_store(listener, service, layout.clone(), http, stop.clone()));
     fetch_all(&network, &layout, &handle);
 
     let network_seed = blake3::derive_key("fastpay ledger engine network identity v1", &*secret);
     let is_voter = votes.is_some();
     let log = folder.log();
     let peers = others.iter().map(|(_, addresses)| addresses.engine).collect();
-    let start = Launch { cluster, keys: keys.clone(), network_seed, listen: own.engine, peers, log, votes };
+    let polkas = Polkas::default();
+    let start = Launch {
+        cluster,
+        keys: keys.clone(),
+        network_seed,
+        listen: own.engine,
+        peers,
+        log,
+        votes,
+        polkas: polkas.clone(),
+    };
     let (engine, _running) = launch(start).await.map_err(|error| MemberError::Engine(format!("{error:#}")))?;
     let relay = Relay::start(channels);
     let network = engine.network;
-    let parts = Parts { keys, cluster, votes: is_voter, chain, store, heights, relay, network };
+    let parts = Parts { keys, cluster, votes: is_voter, chain, store, heights, relay, network, polkas };
     let end = Host::new(parts).run(engine.consensus, commands, stop, &mut until).await?;
     match end {
         End::EngineEnded => return Err(MemberError::EngineEnded),
@@ -217,8 +231,13 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, MemberError> {
     TcpListener::bind(address).await.map_err(|error| MemberError::Listen { address, error })
 }
 
-async fn serve_grpc(address: SocketAddr, service: Service, mut stop: watch::Receiver<bool>) -> Result<(), MemberError> {
-    let incoming = Incoming::new(listen(address).await?, CONNECTIONS_MAX);
+async fn serve_grpc(
+    address: SocketAddr,
+    service: Service,
+    room: Places,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), MemberError> {
+    let incoming = Incoming::new(listen(address).await?, room);
     let service = LedgerServer::new(service).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let server = Server::builder()
         .concurrency_limit_per_connection(CALLS_PER_CONNECTION_MAX)

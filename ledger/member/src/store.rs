@@ -10,9 +10,10 @@
 //! The state is the checkpoint's, with what was decided after it executed again. Always true: a payload is stored only
 //! beside a header whose `inputs` is its hash [LEDGER 5].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::Digest;
@@ -132,8 +133,8 @@ pub struct Store {
     decided: Frames,
     heights: Vec<Place>,
     proposed: Frames,
-    /// What is in `proposed`, by the header's id.
-    under_way: HashMap<Digest, Proposed>,
+    /// What is in `proposed`, the oldest first, by the header's id.
+    under_way: Vec<(Digest, Place)>,
     groups: Frames,
     group_places: BTreeMap<(Receiver, u64), Place>,
 }
@@ -147,10 +148,10 @@ impl Store {
         let (decided, heights) = Frames::open(&folder.join("decided"))?;
         let (proposed, places) = Frames::open(&folder.join("proposed"))?;
         let (mut groups, group_list) = Frames::open(&folder.join("groups"))?;
-        let mut under_way = HashMap::new();
+        let mut under_way = Vec::new();
         for place in places {
             let read = proposed.read(place)?.and_then(|bytes| Proposed::decode(&bytes));
-            under_way.extend(read.map(|proposed| (proposed.header.id(), proposed)));
+            under_way.extend(read.map(|proposed| (proposed.header.id(), place)));
         }
         let mut group_places = BTreeMap::new();
         for place in group_list {
@@ -215,18 +216,47 @@ impl Store {
     /// Any of the file system.
     pub fn propose(&mut self, proposed: &Proposed) -> io::Result<()> {
         let id = proposed.header.id();
-        if !self.under_way.contains_key(&id) {
-            self.proposed.append(&proposed.encode())?;
+        if !self.under_way.iter().any(|(known, _)| *known == id) {
+            let place = self.proposed.append(&proposed.encode())?;
             self.proposed.sync()?;
-            self.under_way.insert(id, proposed.clone());
+            self.under_way.push((id, place));
         }
         Ok(())
     }
 
-    /// A payload of the height that is under way.
+    /// A payload of the height that is under way; `None` if it is not here, or damaged.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    pub fn under_way(&self, id: &Digest) -> io::Result<Option<Proposed>> {
+        let Some((_, place)) = self.under_way.iter().find(|(known, _)| known == id) else { return Ok(None) };
+        Ok(self.proposed.read(*place)?.and_then(|bytes| Proposed::decode(&bytes)))
+    }
+
+    /// How many payloads of the height that is under way are kept.
     #[must_use]
-    pub fn under_way(&self, id: &Digest) -> Option<&Proposed> {
-        self.under_way.get(id)
+    pub fn under_way_count(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Drops payloads of the height that is under way, but the newest and those to `keep`.
+    ///
+    /// # Errors
+    /// Any of the file system.
+    pub fn drop_proposed(&mut self, newest: usize, keep: impl Fn(&Digest) -> bool) -> io::Result<()> {
+        let old = self.under_way.len().saturating_sub(newest);
+        let kept: Vec<_> = self.under_way.iter().enumerate().filter(|(at, (id, _))| *at >= old || keep(id)).collect();
+        let path = self.folder.join("proposed");
+        let (mut frames, mut under_way) = (Frames::create(&path.with_extension("new"))?, Vec::new());
+        for (_, (id, place)) in kept {
+            if let Some(content) = self.proposed.read(*place)? {
+                under_way.push((*id, frames.append(&content)?));
+            }
+        }
+        frames.sync()?;
+        files::rename(&path.with_extension("new"), &path)?;
+        (self.proposed, self.under_way) = (frames, under_way);
+        Ok(())
     }
 
     /// Adds a group for another cluster or a committee, unless it is here.
@@ -272,13 +302,47 @@ impl Store {
         names.find(|name| !self.group_places.contains_key(name))
     }
 
-    /// Replaces the checkpoint. Groups of earlier heights, which are no longer executed at a start, are synced before.
+    /// What replaces the checkpoint, on any thread. Groups of earlier heights, which are no longer executed at a start, are
+    /// synced before.
     ///
     /// # Errors
     /// Any of the file system.
-    pub fn checkpoint(&self, checkpoint: &Checkpoint) -> io::Result<()> {
-        self.groups.sync()?;
-        files::replace(&self.folder.join("checkpoint"), &checkpoint.encode())
+    pub fn checkpoint(&self, checkpoint: Checkpoint) -> io::Result<impl FnOnce() -> io::Result<()> + use<>> {
+        let (groups, path) = (self.groups.handle()?, self.folder.join("checkpoint"));
+        Ok(move || {
+            groups.sync_data()?;
+            files::replace(&path, &checkpoint.encode())
+        })
+    }
+}
+
+/// Writes checkpoints beside the task that decides, one at a time.
+#[derive(Debug, Default)]
+pub struct Checkpoints(Option<mpsc::Receiver<io::Result<()>>>);
+
+impl Checkpoints {
+    /// Writes a checkpoint, unless the one before is still being written: then the next one is written.
+    ///
+    /// # Errors
+    /// Any of the file system, of the one before.
+    pub fn write(&mut self, store: &Store, checkpoint: Checkpoint) -> io::Result<()> {
+        match self.0.as_ref().map(mpsc::Receiver::try_recv) {
+            Some(Err(mpsc::TryRecvError::Empty)) => {
+                tracing::warn!("the checkpoint before is still being written; this one is left out");
+                return Ok(());
+            }
+            Some(Err(mpsc::TryRecvError::Disconnected)) => {
+                return Err(io::Error::other("a checkpoint was not written"));
+            }
+            Some(Ok(written)) => written?,
+            None => {}
+        }
+        let write = store.checkpoint(checkpoint)?;
+        let (written, result) = mpsc::channel();
+        // Where the member is being stopped, nobody waits for it.
+        tokio::task::spawn_blocking(move || drop(written.send(write())));
+        self.0 = Some(result);
+        Ok(())
     }
 }
 
@@ -315,11 +379,12 @@ mod tests {
             let request = write(&chain, sequence);
             let proposed = decide(&mut chain, 0, vec![request]);
             store.propose(&proposed).unwrap();
-            assert_eq!(Store::open(folder.path()).unwrap().0.under_way(&proposed.header().id()), Some(&proposed));
+            let opened = Store::open(folder.path()).unwrap().0;
+            assert_eq!(opened.under_way(&proposed.header().id()).unwrap().as_ref(), Some(&proposed));
             let certificate = certify(proposed.header());
             store.decide(&Decided { proposed, certificate }).unwrap();
             if sequence == 3 {
-                store.checkpoint(&chain.checkpoint().unwrap()).unwrap();
+                store.checkpoint(chain.checkpoint().unwrap()).unwrap()().unwrap();
             }
         }
         for with_checkpoint in [true, false] {
@@ -354,7 +419,7 @@ mod tests {
             std::fs::write(&path, []).unwrap();
             let (mut store, _) = Store::open(folder.path()).unwrap();
             decisions.iter().for_each(|decision| store.send(decision).unwrap());
-            store.checkpoint(&chain.checkpoint().unwrap()).unwrap();
+            store.checkpoint(chain.checkpoint().unwrap()).unwrap()().unwrap();
             if let Some(at) = damaged {
                 let mut content = std::fs::read(&path).unwrap();
                 let place = content.len() / 4 * at + 100;
@@ -368,6 +433,31 @@ mod tests {
             assert_eq!((restored.height(), restored.state().root()), (4, chain.state().root()));
             assert_eq!(store.groups(Receiver::Cluster(ClusterId(1)), 1).unwrap(), expected, "{damaged:?}");
         }
+    }
+
+    #[test]
+    fn of_payloads_under_way_the_newest_and_those_that_are_wanted_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, _) = Store::open(folder.path()).unwrap();
+        let proposed: Vec<Proposed> = (0..6)
+            .map(|at| {
+                let now = fastpay_ledger_statement::Time(1_000 + at);
+                chain().make(&crate::chain::testing::keys()[0], now, crate::pool::Inputs::default()).unwrap().0
+            })
+            .collect();
+        proposed.iter().for_each(|proposed| store.propose(proposed).unwrap());
+        let wanted = proposed[1].header().id();
+        store.drop_proposed(2, |id| *id == wanted).unwrap();
+        let stay = |store: &Store| {
+            let stays =
+                |proposed: &Proposed| store.under_way(&proposed.header().id()).unwrap().as_ref() == Some(proposed);
+            proposed.iter().map(stays).collect::<Vec<_>>()
+        };
+        let expected = [false, true, false, false, true, true];
+        assert_eq!(stay(&store), expected);
+        assert_eq!(stay(&Store::open(folder.path()).unwrap().0), expected);
+        store.propose(&proposed[0]).unwrap();
+        assert!(stay(&Store::open(folder.path()).unwrap().0)[0]);
     }
 
     #[test]

@@ -1,7 +1,12 @@
-use fastpay_core::{AccountId, AccountKey};
+use std::sync::Mutex;
+
+use fastpay_core::{AccountId, AccountKey, Digest, Ed25519Signature, MerklePath};
 use fastpay_ledger_client::scripted::{COMMITTEE, History, ScriptedLedger};
 use fastpay_ledger_client::{Client, ForkFound, GroupReader, GroupsError};
-use fastpay_ledger_statement::{CompactDecision, Cursor, EventKind, Message, Receiver, Time, VerifiedGroup, Wire};
+use fastpay_ledger_statement::{
+    CompactDecision, Cursor, Deployment, EventKind, Header, MemberIndex, MemberKeys, Message, Receiver, Time,
+    VerifiedGroup, VoteKind, VoteStatement, Wire,
+};
 use fastpay_testkit::TestCommittee;
 
 fn bank() -> AccountKey {
@@ -55,6 +60,18 @@ async fn read(reader: &mut GroupReader, mut due: Cursor, count: usize) -> (Vec<u
     (all, due)
 }
 
+/// Puts true votes of all members of the certificate, for something else, into it.
+fn voted(of: &mut CompactDecision, header: Header, kind: VoteKind) {
+    let Header { deployment, cluster, height, .. } = header;
+    let round = of.certificate.round;
+    let vote = VoteStatement { deployment, cluster, height, round, kind, value: Some(header.id()) };
+    let mut keys: Vec<_> = (0..4_u8).map(|at| MemberKeys::from_seed([at + 1; 32])).collect();
+    keys.sort_by_key(MemberKeys::public);
+    for (member, signature) in &mut of.certificate.votes {
+        *signature = keys[usize::from(member.0)].sign(vote.digest());
+    }
+}
+
 async fn fork(reader: &mut GroupReader, mut due: Cursor) -> ForkFound {
     loop {
         match reader.next(due).await {
@@ -99,7 +116,7 @@ fn altered(groups: Vec<Vec<u8>>, alter: impl Fn(&mut CompactDecision)) -> Vec<Ve
 #[tokio::test]
 async fn a_member_that_lies_lags_or_is_away_delays_nothing() {
     type Lie = fn(u64, Vec<Vec<u8>>) -> Vec<Vec<u8>>;
-    let lies: [(&str, Lie); 9] = [
+    let lies: [(&str, Lie); 18] = [
         ("withholds", |_, _| Vec::new()),
         ("leaves a message out", |_, groups| altered(groups, |of| drop(of.group.messages.pop()))),
         ("repeats a message", |_, groups| {
@@ -110,6 +127,36 @@ async fn a_member_that_lies_lags_or_is_away_delays_nothing() {
         ("has another time", |_, groups| altered(groups, |of| of.header.time.0 += 1)),
         ("has too few votes", |_, groups| altered(groups, |of| of.certificate.votes.truncate(2))),
         ("is of another round", |_, groups| altered(groups, |of| of.certificate.round += 1)),
+        ("alters a message", |_, groups| {
+            altered(groups, |of| {
+                if let Some(Message::Event(event)) = of.group.messages.first_mut() {
+                    event.index.0 += 1;
+                }
+            })
+        }),
+        ("is of another tree", |_, groups| {
+            altered(groups, |of| of.path = MerklePath { directions: 1, siblings: vec![Digest::ZERO] })
+        }),
+        ("repeats a voter", |_, groups| altered(groups, |of| of.certificate.votes[1] = of.certificate.votes[0])),
+        ("has an unknown voter", |_, groups| altered(groups, |of| of.certificate.votes[2].0 = MemberIndex(9))),
+        ("has a forged certificate", |_, groups| {
+            altered(groups, |of| of.certificate.votes[0].1 = Ed25519Signature([7; 64]))
+        }),
+        ("counts a prevote", |_, groups| altered(groups, |of| voted(of, of.header, VoteKind::Prevote))),
+        ("has the certificate of another header", |_, groups| {
+            let other = |of: &CompactDecision| Header { state: Digest::ZERO, ..of.header };
+            altered(groups, |of| voted(of, other(of), VoteKind::Precommit))
+        }),
+        ("is of another deployment", |_, groups| altered(groups, |of| of.header.deployment = Deployment(Digest::ZERO))),
+        ("replays what it handed over before", |from, groups| {
+            static BEFORE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+            let mut before = BEFORE.lock().unwrap();
+            if from == 1 {
+                before.clone_from(&groups);
+                return groups;
+            }
+            before.clone()
+        }),
         ("is no decision", |_, _| vec![vec![1, 2, 3]]),
     ];
     for (what, lie) in lies {

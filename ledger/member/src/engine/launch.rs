@@ -1,6 +1,6 @@
 //! Starts the engine.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,8 +18,12 @@ use malachite::{
 
 use super::codec::LedgerCodec;
 use super::context::{Cluster, MemberAddress};
+use super::polkas::Polkas;
 use super::signer::{EngineSigner, EngineVerifier, prove_identity};
 use crate::votes::VoteFile;
+
+/// One that was lost may not be noticed while the next ones are made.
+const CONNECTIONS_OF_MEMBER_MAX: usize = 8;
 
 /// What the engine needs to start.
 pub struct Launch {
@@ -37,6 +41,8 @@ pub struct Launch {
     pub log: PathBuf,
     /// The file of votes; `None` where the member only follows.
     pub votes: Option<VoteFile>,
+    /// Where votes that hold are remembered.
+    pub polkas: Polkas,
 }
 
 #[derive(Clone)]
@@ -78,17 +84,19 @@ fn address(of: SocketAddr) -> eyre::Result<Multiaddr> {
 /// # Errors
 /// The engine's: a port that is taken, a log that is locked.
 pub async fn launch(launch: Launch) -> eyre::Result<(Channels<Cluster>, EngineHandle)> {
-    let Launch { cluster, keys, network_seed, listen, peers, log, votes } = launch;
+    let Launch { cluster, keys, network_seed, listen, peers, log, votes, polkas } = launch;
     let me = MemberAddress(keys.public());
     let votes = votes.map(|votes| Arc::new(Mutex::new(votes)));
+    let at = |address: IpAddr| peers.iter().filter(|peer| peer.ip() == address).count();
+    let members_per_address = peers.iter().map(|peer| at(peer.ip())).max().unwrap_or(1);
     let mut p2p = P2pConfig { listen_addr: address(listen)?, ..P2pConfig::default() };
     p2p.persistent_peers = peers.into_iter().map(address).collect::<eyre::Result<_>>()?;
     // Every member is connected to every other, so each message is sent once to each.
     p2p.protocol = PubSubProtocol::Broadcast;
     p2p.pubsub_max_size = ByteSize::mib(8);
     p2p.rpc_max_size = ByteSize::mib(32);
-    // Members of a test share an address.
-    p2p.discovery.max_connections_per_ip = 1_024;
+    // Members may share an address.
+    p2p.discovery.max_connections_per_ip = members_per_address.saturating_mul(CONNECTIONS_OF_MEMBER_MAX);
     let consensus = ConsensusConfig {
         enabled: votes.is_some(),
         p2p,
@@ -101,10 +109,10 @@ pub async fn launch(launch: Launch) -> eyre::Result<(Channels<Cluster>, EngineHa
     let pair = Keypair::ed25519_from_bytes(network_seed)?;
     let proof = LedgerCodec::default().encode(&prove_identity(&keys, pair.public().to_peer_id().to_bytes()))?;
     let identity = NetworkIdentity::new_validator(config.moniker.clone(), pair, me.to_string(), proof);
-    let verifier = Box::new(EngineVerifier::new(cluster));
+    let verifier = Box::new(EngineVerifier::new(cluster, polkas.clone()));
     let (codec, context) = match votes {
         Some(votes) => {
-            let signer = Box::new(EngineSigner::new(cluster, keys, votes.clone()));
+            let signer = Box::new(EngineSigner::new(cluster, keys, votes.clone(), polkas));
             (LedgerCodec::recording(me, votes), ConsensusContext::new_validator(me, verifier, signer))
         }
         None => (LedgerCodec::default(), ConsensusContext::new_full_node(me, verifier)),

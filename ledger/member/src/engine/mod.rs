@@ -5,12 +5,14 @@ mod codec;
 mod context;
 mod launch;
 mod log;
+mod polkas;
 mod signer;
 
 pub(crate) use codec::{commit_of, votes_of};
 pub use context::{Cluster, EngineHeight, MemberAddress, Part, ProposedHeader, Validators};
 pub use launch::{Launch, launch};
 pub use log::own_casts;
+pub use polkas::Polkas;
 pub use signer::EngineVerifier;
 
 /// Votes and entries of the engine's log, for tests.

@@ -11,6 +11,7 @@ use malachite_signing::{Error, Signer, VerificationResult, Verifier};
 use malachite_signing_ed25519::{PublicKey, Signature};
 
 use super::context::{Cluster, Proposal, Vote, digest};
+use super::polkas::Polkas;
 use crate::votes::{Cast, VoteFile};
 
 /// As many keys as a cluster can have, with those of a few connections that are none.
@@ -21,13 +22,14 @@ const KEYS_MAX: usize = 512;
 pub struct EngineVerifier {
     cluster: Cluster,
     signatures: Mutex<DigestVerifier>,
+    polkas: Polkas,
 }
 
 impl EngineVerifier {
-    /// Checks messages of this cluster.
+    /// Checks messages of this cluster, and remembers the votes that hold.
     #[must_use]
-    pub fn new(cluster: Cluster) -> Self {
-        Self { cluster, signatures: Mutex::new(DigestVerifier::new(KEYS_MAX)) }
+    pub fn new(cluster: Cluster, polkas: Polkas) -> Self {
+        Self { cluster, signatures: Mutex::new(DigestVerifier::new(KEYS_MAX)), polkas }
     }
 
     pub(crate) fn is_signed(&self, key: [u8; 32], digest: Digest, signature: [u8; 64]) -> bool {
@@ -54,7 +56,11 @@ impl Verifier<Cluster> for EngineVerifier {
         signature: &Signature,
         key: &PublicKey,
     ) -> Result<VerificationResult, Error> {
-        Ok(self.verdict(key, vote.digest(&self.cluster), signature))
+        let verdict = self.verdict(key, vote.digest(&self.cluster), signature);
+        if verdict.is_valid() {
+            self.polkas.see(vote);
+        }
+        Ok(verdict)
     }
 
     async fn verify_signed_proposal(
@@ -89,13 +95,14 @@ pub struct EngineSigner {
     cluster: Cluster,
     keys: MemberKeys,
     votes: Arc<Mutex<VoteFile>>,
+    polkas: Polkas,
 }
 
 impl EngineSigner {
     /// Signs for this member of the cluster.
     #[must_use]
-    pub fn new(cluster: Cluster, keys: MemberKeys, votes: Arc<Mutex<VoteFile>>) -> Self {
-        Self { cluster, keys, votes }
+    pub fn new(cluster: Cluster, keys: MemberKeys, votes: Arc<Mutex<VoteFile>>, polkas: Polkas) -> Self {
+        Self { cluster, keys, votes, polkas }
     }
 
     fn sign(&self, cast: Cast, digest: Digest) -> Result<Signature, Error> {
@@ -123,6 +130,7 @@ pub(crate) fn prove_identity(keys: &MemberKeys, peer: Vec<u8>) -> ValidatorProof
 impl Signer<Cluster> for EngineSigner {
     async fn sign_vote(&self, vote: Vote) -> Result<SignedMessage<Cluster, Vote>, Error> {
         let signature = self.sign(vote.cast(), vote.digest(&self.cluster))?;
+        self.polkas.see(&vote);
         Ok(SignedMessage::new(vote, signature))
     }
 

@@ -24,7 +24,7 @@ impl Host {
             }
             Command::Groups(to, from, reply) => {
                 let groups = self.store.groups(to, from)?;
-                let _ = reply.send(self.lie.about_groups(groups));
+                let _ = reply.send(self.lie.about_groups(&self.keys, groups));
             }
             Command::Due(cluster, reply) => {
                 let _ = reply.send(self.pool.due_from(cluster, self.chain.state()));

@@ -22,11 +22,12 @@ impl Host {
         if height <= self.chain.height() {
             return Ok(());
         }
-        let proposed = self.store.under_way(&id).cloned().ok_or(HostError::NoPayload { height })?;
+        let proposed = self.store.under_way(&id)?.ok_or(HostError::NoPayload { height })?;
         let round = commit.round.as_u32().unwrap_or(u32::MAX);
         let certificate = QuorumCertificate::of_votes(self.chain.members(), round, &votes_of(commit));
         let certificate = certificate.ok_or(HostError::NoCertificate { height })?;
-        let judged = match self.judged.remove(&id) {
+        let known = self.judged.iter().position(|judged| judged.header.id() == id);
+        let judged = match known.and_then(|at| self.judged.remove(at)) {
             Some(judged) => judged,
             None => self.chain.judge(&proposed, &self.pool).map_err(|fault| HostError::Divergence { height, fault })?,
         };
@@ -51,7 +52,7 @@ impl Host {
         if self.chain.height().is_multiple_of(CHECKPOINT_INTERVAL)
             && let Some(checkpoint) = self.chain.checkpoint()
         {
-            self.store.checkpoint(&checkpoint)?;
+            self.checkpoints.write(&self.store, checkpoint)?;
         }
         self.heights.send_replace(self.chain.height());
         Ok(())
@@ -63,6 +64,7 @@ impl Host {
         let Some(answers) = Answers::of(&judged.header, &judged.executed.outputs, certificate, is_awaited) else {
             return;
         };
+        let answers = self.lie.about_answers(&self.keys, answers);
         let without = answers.without_answers();
         let mut by_waiter: BTreeMap<u64, (Waiter, Answers)> = BTreeMap::new();
         for (answer, path) in answers.answers {
@@ -117,8 +119,7 @@ impl Host {
                 Ok(SyncedValueOutcome::PeerFault)
             }
             Ok(judged) => {
-                self.store.propose(&proposed)?;
-                self.judged.insert(header.id(), judged);
+                self.keep(&proposed, judged)?;
                 Ok(SyncedValueOutcome::Verdict(ProposedValue {
                     height,
                     round,

@@ -11,7 +11,7 @@ mod commands;
 mod decisions;
 mod proposals;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use fastpay_core::Digest;
@@ -28,11 +28,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 pub use self::decisions::restore;
 use crate::chain::{Chain, Fault, Judged};
 use crate::command::{Command, Waiter};
-use crate::engine::{Cluster, EngineHeight, EngineVerifier, MemberAddress, Part, Validators};
+use crate::engine::{Cluster, EngineHeight, EngineVerifier, MemberAddress, Part, Polkas, Validators};
 use crate::lie::Lie;
 use crate::pool::Pool;
 use crate::relay::Relay;
-use crate::store::Store;
+use crate::store::{Checkpoints, Store};
 
 /// A leader without work waits this long before it proposes nothing: an idle cluster uses a twentieth of a core.
 const IDLE: Duration = Duration::from_millis(500);
@@ -40,6 +40,11 @@ const IDLE: Duration = Duration::from_millis(500);
 const PASS_ON_INTERVAL: Duration = Duration::from_millis(250);
 /// So many headers of a round are judged. An honest leader proposes one; a liar could make up more.
 const HEADERS_PER_ROUND_MAX: usize = 2;
+/// Outcomes of so many valid headers are kept.
+const JUDGED_MAX: usize = 4;
+/// So many payloads of the height under way are kept, beside those that a quorum has prevoted. A cluster that cannot decide
+/// makes new ones with every round.
+const PROPOSED_MAX: usize = 64;
 /// So many parts of each member are kept that are early.
 const EARLY_MAX: usize = 2;
 /// Answers to so many requests are awaited.
@@ -58,7 +63,10 @@ pub struct Host {
     store: Store,
     pool: Pool,
     verifier: EngineVerifier,
-    judged: HashMap<Digest, Judged>,
+    /// The newest that are valid; what is missing is executed again.
+    judged: VecDeque<Judged>,
+    polkas: Polkas,
+    checkpoints: Checkpoints,
     /// What was judged in each round of the height.
     judged_in: HashMap<i64, Vec<JudgedPart>>,
     early: BTreeMap<MemberAddress, Vec<Part>>,
@@ -133,13 +141,15 @@ pub struct Parts {
     pub relay: Relay,
     /// The engine's network.
     pub network: mpsc::Sender<NetworkMsg<Cluster>>,
+    /// What the engine has seen prevoted.
+    pub polkas: Polkas,
 }
 
 impl Host {
     /// A host with an empty pool.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { keys, cluster, votes, chain, store, heights, relay, network } = parts;
+        let Parts { keys, cluster, votes, chain, store, heights, relay, network, polkas } = parts;
         Self {
             me: MemberAddress(keys.public()),
             keys,
@@ -148,8 +158,10 @@ impl Host {
             chain,
             store,
             pool: Pool::default(),
-            verifier: EngineVerifier::new(cluster),
-            judged: HashMap::new(),
+            verifier: EngineVerifier::new(cluster, Polkas::default()),
+            judged: VecDeque::new(),
+            polkas,
+            checkpoints: Checkpoints::default(),
             judged_in: HashMap::new(),
             early: BTreeMap::new(),
             height: 0,
@@ -208,6 +220,7 @@ impl Host {
             }
             AppMsg::StartedRound { height, round, reply_value, .. } => {
                 (self.height, self.round) = (height.0, round);
+                self.polkas.begin(height.0);
                 let values = self.judge_early()?;
                 let _ = reply_value.send(values);
             }
@@ -223,7 +236,7 @@ impl Host {
                 let _ = reply.send(value);
             }
             AppMsg::RestreamProposal { round, valid_round, address, value_id, .. } => {
-                self.publish_again(round, valid_round, address, &value_id.0).await;
+                self.publish_again(round, valid_round, address, &value_id.0).await?;
             }
             AppMsg::Decided { certificate, reply, .. } => {
                 self.decide(&certificate)?;

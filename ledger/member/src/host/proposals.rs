@@ -9,7 +9,7 @@ use malachite::app::types::core::{Round, Validity};
 use malachite::app::types::streaming::{StreamId, StreamMessage};
 use malachite::app::types::{LocallyProposedValue, ProposedValue};
 
-use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, JudgedPart, Wanted};
+use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, JUDGED_MAX, JudgedPart, PROPOSED_MAX, Wanted};
 use crate::chain::{Fault, Judged};
 use crate::engine::{Cluster, EngineHeight, MemberAddress, Part, ProposedHeader};
 use crate::pool::Inputs;
@@ -26,8 +26,7 @@ impl Host {
         let (proposed, judged) = self.make();
         let (proposed, judged) = self.lie.about_outputs(&self.keys, proposed, judged);
         let header = *proposed.header();
-        self.store.propose(&proposed)?;
-        self.judged.insert(header.id(), judged);
+        self.keep(&proposed, judged)?;
         self.publish(round, Round::Nil, &proposed).await;
         let _ = reply.send(LocallyProposedValue { height, round, value: ProposedHeader(header) });
         Ok(())
@@ -83,7 +82,7 @@ impl Host {
             valid_round: valid_round.as_i64(),
             proposer: self.me,
             header: *proposed.header(),
-            payload: proposed.payload().to_vec(),
+            payload: self.lie.about_payload(proposed.payload().to_vec()),
             signature: [0; 64],
         };
         part.signature = self.keys.sign(part.digest()).0;
@@ -92,10 +91,17 @@ impl Host {
 
     /// Proposes what was prevoted before, or passes on what another leader proposed: it may not have sent it to all. The
     /// other's part is passed on as it came, since a member judges what a round's leader has signed alone.
-    pub(super) async fn publish_again(&self, round: Round, valid_round: Round, leader: MemberAddress, id: &Digest) {
-        let Some(proposed) = self.store.under_way(id) else { return };
+    pub(super) async fn publish_again(
+        &self,
+        round: Round,
+        valid_round: Round,
+        leader: MemberAddress,
+        id: &Digest,
+    ) -> Result<(), HostError> {
+        let Some(proposed) = self.store.under_way(id)? else { return Ok(()) };
         if leader == self.me {
-            return self.publish(round, valid_round, proposed).await;
+            self.publish(round, valid_round, &proposed).await;
+            return Ok(());
         }
         let round = round.as_i64();
         let mut judged = self.judged_in.get(&round).into_iter().flatten();
@@ -104,6 +110,7 @@ impl Host {
             let (header, payload) = (*proposed.header(), proposed.payload().to_vec());
             self.send(Part { round, valid_round, proposer: leader, header, payload, signature }).await;
         }
+        Ok(())
     }
 
     async fn send(&self, part: Part) {
@@ -166,6 +173,11 @@ impl Host {
             return Ok(None);
         };
         let id = part.header.id();
+        let quorum = self.chain.members().quorum();
+        if !is_new && !u32::try_from(part.valid_round).is_ok_and(|round| self.polkas.has(round, &id, quorum)) {
+            tracing::debug!("member {} proposes again what no quorum has prevoted as far as is known", part.proposer);
+            return Ok(None);
+        }
         let judged_in_round = self.judged_in.entry(part.round).or_default();
         let is_known = judged_in_round.iter().any(|judged| judged.header == id);
         if is_known || judged_in_round.len() >= HEADERS_PER_ROUND_MAX {
@@ -175,8 +187,7 @@ impl Host {
         judged_in_round.push(JudgedPart { header: id, valid_round, signature });
         let validity = match self.judge_proposed(&proposed, part) {
             Ok(judged) => {
-                self.store.propose(&proposed)?;
-                self.judged.insert(id, judged);
+                self.keep(&proposed, judged)?;
                 Validity::Valid
             }
             Err(fault) => {
@@ -192,6 +203,19 @@ impl Host {
             value: ProposedHeader(part.header),
             validity,
         }))
+    }
+
+    /// Keeps a valid payload, which is on disk when this returns, and its outcome.
+    pub(super) fn keep(&mut self, proposed: &Proposed, judged: Judged) -> Result<(), HostError> {
+        self.store.propose(proposed)?;
+        if self.store.under_way_count() > PROPOSED_MAX {
+            // Whoever precommits has seen a quorum's prevotes. Where others decide what was dropped, it is asked of them.
+            let quorum = self.chain.members().quorum();
+            self.store.drop_proposed(PROPOSED_MAX / 2, |id| self.polkas.has_any(id, quorum))?;
+        }
+        self.judged.truncate(JUDGED_MAX.saturating_sub(1));
+        self.judged.push_front(judged);
+        Ok(())
     }
 
     /// A new proposal is its proposer's own, its time is now, and it leaves nothing out. One that a quorum is said to have

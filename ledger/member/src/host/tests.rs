@@ -26,7 +26,9 @@ fn host() -> Fixture {
     let (relay, passed_on) = mpsc::channel(16);
     let relay = Relay::to(keys()[1].public(), relay);
     let keys = keys()[0].clone();
-    let mut host = Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay, network });
+    let polkas = Polkas::default();
+    let mut host = Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay, network, polkas });
+    host.polkas.begin(1);
     (host.height, host.round) = (1, Round::new(30));
     Fixture { host, passed_on, _folder: folder, network: received }
 }
@@ -48,6 +50,13 @@ fn new_part(proposed: &Proposed) -> Part {
     part(1, -1, 1, *proposed.header(), proposed.payload().to_vec())
 }
 
+/// The engine sees that members 1 to 3 prevote a header in a round of height 1.
+fn prevote_by_quorum(host: &Host, round: u32, header: Digest) {
+    for keys in &keys()[1..] {
+        host.polkas.see(&crate::engine::testing::prevote(1, round, Some(header), MemberAddress(keys.public())));
+    }
+}
+
 fn is_valid(value: Option<ProposedValue<Cluster>>) -> Option<bool> {
     value.map(|value| value.validity.is_valid())
 }
@@ -58,22 +67,26 @@ async fn a_new_proposal_is_its_makers_own_of_now_and_leaves_nothing_out() {
     let now = host.now();
     let good = proposed(now, Inputs::default());
     assert_eq!(is_valid(host.receive(new_part(&good)).unwrap()), Some(true));
-    assert!(host.store.under_way(&good.header().id()).is_some(), "on disk before the engine may vote");
+    assert!(host.store.under_way(&good.header().id()).unwrap().is_some(), "on disk before the engine may vote");
 
     // Another member proposes it as its own: as new no, and as one that a quorum has prevoted yes.
     let (header, payload) = (*good.header(), good.payload().to_vec());
     assert_eq!(is_valid(host.receive(part(2, -1, 2, header, payload.clone())).unwrap()), Some(false));
-    assert_eq!(is_valid(host.receive(part(2, 1, 6, header, payload)).unwrap()), Some(true));
+    let again = || part(2, 1, 6, header, payload.clone());
+    assert_eq!(is_valid(host.receive(again()).unwrap()), None, "no quorum has prevoted it");
+    prevote_by_quorum(&host, 1, header.id());
+    assert_eq!(is_valid(host.receive(again()).unwrap()), Some(true));
 
     let margin = 60_000;
     let (behind, ahead) = (now.0 - CLOCK_BEHIND_MS_MAX - margin, now.0 + CLOCK_AHEAD_MS_MAX + margin);
-    for (time, is_valid_again) in [(behind, true), (ahead, false), (u64::MAX, false)] {
+    for (new, time, is_valid_again) in [(5, behind, true), (9, ahead, false), (13, u64::MAX, false)] {
         let late = proposed(Time(time), Inputs::default());
         let by_member_1 = |valid_round, round| part(1, valid_round, round, *late.header(), late.payload().to_vec());
         host.judged_in.clear();
-        assert_eq!(is_valid(host.receive(by_member_1(-1, 5)).unwrap()), Some(false));
+        assert_eq!(is_valid(host.receive(by_member_1(-1, new)).unwrap()), Some(false));
+        prevote_by_quorum(&host, u32::try_from(new).unwrap(), late.header().id());
         // Whether it is late was asked when it was new. Ahead of the clock nothing is ever valid.
-        assert_eq!(is_valid(host.receive(by_member_1(5, 9)).unwrap()), Some(is_valid_again), "{time}");
+        assert_eq!(is_valid(host.receive(by_member_1(new, 17)).unwrap()), Some(is_valid_again), "{time}");
     }
 
     let request = write(&host.chain, 0);
@@ -129,7 +142,7 @@ async fn parts_that_are_forged_altered_or_of_another_height_are_ignored() {
     let another_payload = part(1, -1, 1, *good.header(), other.payload().to_vec());
     for ignored in [forged, by_nobody, another_payload] {
         assert_eq!(is_valid(host.receive(ignored).unwrap()), None);
-        assert!(host.store.under_way(&good.header().id()).is_none());
+        assert!(host.store.under_way(&good.header().id()).unwrap().is_none());
     }
 }
 
@@ -145,7 +158,7 @@ async fn of_a_round_only_the_leaders_first_two_headers_are_judged() {
     for ignored in [by(2, -1, 1, 0), by(1, -1, -3, 0), by(1, 1, 1, 0), by(1, 2, 1, 0), by(1, -2, 1, 0), by(0, 0, 0, 0)]
     {
         assert_eq!(is_valid(host.receive(ignored).unwrap()), None);
-        assert!(host.store.under_way(&headers[0].header().id()).is_none());
+        assert!(host.store.under_way(&headers[0].header().id()).unwrap().is_none());
     }
     let expected = [(0, Some(true)), (0, None), (1, Some(true)), (2, None)];
     for (at, expected) in expected {
@@ -161,16 +174,16 @@ async fn what_another_leader_proposed_is_passed_on_as_it_came() {
     let good = proposed(host.now(), Inputs::default());
     let (id, part) = (good.header().id(), new_part(&good));
     let leader = part.proposer;
-    host.publish_again(Round::new(1), Round::Nil, leader, &id).await;
+    host.publish_again(Round::new(1), Round::Nil, leader, &id).await.unwrap();
     assert!(network.try_recv().is_err(), "it is not known");
     assert_eq!(is_valid(host.receive(part.clone()).unwrap()), Some(true));
-    host.publish_again(Round::new(5), Round::Nil, leader, &id).await;
+    host.publish_again(Round::new(5), Round::Nil, leader, &id).await.unwrap();
     assert!(network.try_recv().is_err(), "it is not the proposal of that round");
-    host.publish_again(Round::new(1), Round::Nil, leader, &id).await;
+    host.publish_again(Round::new(1), Round::Nil, leader, &id).await.unwrap();
     let NetworkMsg::PublishProposalPart(message) = network.try_recv().unwrap();
     assert_eq!(message.content, StreamContent::Data(part));
     // In its own round it proposes that itself.
-    host.publish_again(Round::new(4), Round::new(1), host.me, &id).await;
+    host.publish_again(Round::new(4), Round::new(1), host.me, &id).await.unwrap();
     let NetworkMsg::PublishProposalPart(message) = network.try_recv().unwrap();
     let own = self::part(0, 1, 4, *good.header(), good.payload().to_vec());
     assert_eq!(message.content, StreamContent::Data(own));
@@ -211,4 +224,24 @@ async fn another_payload_than_the_headers_is_the_peers_fault_and_wedges_nothing(
     let outcome = host.receive_synced(EngineHeight(1), Round::new(0), proposer, &good.encode()).unwrap();
     let SyncedValueOutcome::Verdict(value) = outcome else { panic!("the true one is taken from the next peer") };
     assert!(value.validity.is_valid());
+}
+
+/// A cluster that cannot decide makes new proposals with every round.
+#[tokio::test]
+async fn what_a_height_without_an_end_leaves_behind_is_bounded_and_what_is_prevoted_stays() {
+    let Fixture { mut host, _folder, .. } = host();
+    let now = host.now();
+    let mut first = None;
+    for at in 0..PROPOSED_MAX as i64 + 20 {
+        let round = 1 + 4 * at;
+        host.round = Round::from(round);
+        let proposed = proposed(Time(now.0 + at as u64), Inputs::default());
+        let sent = part(1, -1, round, *proposed.header(), proposed.payload().to_vec());
+        assert_eq!(is_valid(host.receive(sent).unwrap()), Some(true), "round {round}");
+        let id = *first.get_or_insert(proposed.header().id());
+        prevote_by_quorum(&host, 1, id);
+        assert!(host.store.under_way_count() <= PROPOSED_MAX && host.judged.len() <= JUDGED_MAX, "round {round}");
+        assert!(host.store.under_way(&proposed.header().id()).unwrap().is_some());
+    }
+    assert!(host.store.under_way(&first.unwrap()).unwrap().is_some(), "it may be decided");
 }

@@ -70,11 +70,15 @@ async fn put(
     client.instruct(&writer(), shard, via.map(ClusterId), &action).await
 }
 
+/// A read with a round.
+fn get(name: &str) -> Request {
+    Request::Get(Get { namespace: prices(), key: key(name), nonce: rand::random() })
+}
+
 /// Reads with a round, so that it is the newest.
 async fn newest(client: &Client, via: Option<u32>, name: &str) -> Option<(Version, Value)> {
-    let get = Get { namespace: prices(), key: key(name), nonce: rand::random() };
     let shard = client.partition().of_value(&prices(), &key(name));
-    let answer = client.submit(via.map_or(shard, ClusterId), &Request::Get(get)).await.unwrap();
+    let answer = client.submit(via.map_or(shard, ClusterId), &get(name)).await.unwrap();
     match answer.result.unwrap() {
         Outcome::Found { version, value } => Some((version, value)),
         Outcome::Missing => None,

@@ -14,8 +14,6 @@ use tokio::time::sleep;
 
 use super::Failure;
 
-/// The users of one call: what a member lets wait.
-pub const USERS_PER_CALL: usize = fastpay_ledger_client::api::BULK_REQUESTS_MAX;
 const VALUE_BYTES: usize = 64;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -44,6 +42,8 @@ pub struct Load {
     pub leader: usize,
     /// Keys are of this shard alone, where the users know which one keeps a key.
     pub shard: Option<ClusterId>,
+    /// So many, and no more than a member lets wait.
+    pub users: usize,
     /// Of a hundred requests, so many are writes.
     pub writes: u32,
     /// The namespaces that these users alone write.
@@ -74,7 +74,7 @@ impl Load {
         let mut again = Vec::new();
         while Instant::now() < end {
             let mut requests: Vec<Request> = std::mem::take(&mut again);
-            while bulk.waiting() + requests.len() < USERS_PER_CALL {
+            while bulk.waiting() + requests.len() < self.users {
                 let (request, writer) = self.next();
                 under_way.insert(request.digest(), UnderWay { since: Instant::now(), writer });
                 requests.push(request);

@@ -1,12 +1,16 @@
-//! What more clusters would do, from what one decision of another cluster costs. With N + N clusters a height of each has
-//! the requests of its users, in N groups; each member opens and stores the N groups that come, and makes as many. So an
-//! operation costs a fixed part, and N parts of a group over the requests of a height: throughput approaches requests of a
-//! height over the cost of a group.
+//! What more clusters would do, from what a decision of another cluster costs whatever it has. With N + N clusters a height
+//! has the requests of its users in N groups: each member asks for N groups, opens them, and makes as many. So an operation
+//! costs a fixed part, and N times a group's part over the requests of a height. With N the throughput approaches the
+//! requests of a height over the cost of a group.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fastpay_core::{Digest, Ed25519Signature};
+use fastpay_ledger_client::api::proto::DecisionsRequest;
+use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
+use fastpay_ledger_member::localnet::{Localnet, Shape};
 use fastpay_ledger_statement::{
     Answer, ClusterId, CompactDecision, Cursor, Deployment, Group, Header, Height, MemberIndex, MemberKeys, Members,
     Message, Outcome, Outputs, QuorumCertificate, Receiver, StatementVerifier, Time, VoteKind, VoteStatement,
@@ -23,6 +27,8 @@ const BATCH: u32 = 4_096;
 const PAPER_OPS: f64 = 110_000.0;
 const MEMBERS: f64 = 8.0;
 const REPETITIONS: u32 = 20;
+const CALLS: u32 = 4_000;
+const IDLE: Duration = Duration::from_secs(4);
 
 /// What is measured and what follows from it.
 #[derive(Serialize)]
@@ -31,8 +37,10 @@ pub struct Model {
     open_us_per_decision: f64,
     /// The same with a batch for each.
     open_alone_us_per_decision: f64,
-    /// Without messages: what a group costs whatever it has.
+    /// The same in one batch, without messages.
     open_us_per_empty_decision: f64,
+    /// Asking a member for groups, at both ends.
+    call_us: f64,
     points: Vec<Point>,
     /// What no number of clusters exceeds, with this many requests of a height.
     plateau_ops_per_second: f64,
@@ -48,14 +56,15 @@ struct Point {
 }
 
 impl Model {
-    /// From the cost of an operation at 1 + 1 clusters.
-    pub fn of(cpu_us_per_op: f64) -> Result<Self, Failure> {
+    /// From the cost of an operation at 1 + 1 clusters, and of a call for groups.
+    pub fn of(cpu_us_per_op: f64, call_us: f64) -> Result<Self, Failure> {
         let open_us_per_decision = open(BATCH / CLUSTERS, true)?;
         let open_alone_us_per_decision = open(BATCH / CLUSTERS, false)?;
         let open_us_per_empty_decision = open(0, true)?;
-        // Each operation is in two heights, of which every member of the other clusters takes a part: its coordinator's
-        // group at the shard, and the shard's at the coordinator.
-        let per_cluster = MEMBERS * open_us_per_empty_decision / f64::from(BATCH);
+        // A member opens a group when it comes. It makes one of as many messages, which costs less than opening it.
+        let per_group = call_us + 2.0 * open_us_per_empty_decision;
+        // Each of the four members of its coordinator and of its shard does so once for the operations of a height.
+        let per_cluster = MEMBERS * per_group / f64::from(BATCH);
         let point = |clusters: u32| {
             let cpu_us_per_op = cpu_us_per_op + per_cluster * f64::from(clusters.saturating_sub(1));
             let ops_per_second_per_node = 1e6 / cpu_us_per_op;
@@ -68,6 +77,7 @@ impl Model {
             open_us_per_decision,
             open_alone_us_per_decision,
             open_us_per_empty_decision,
+            call_us,
             points,
             plateau_ops_per_second,
         })
@@ -75,11 +85,13 @@ impl Model {
 
     pub fn print(&self) {
         println!(
-            "opening {CLUSTERS} decisions of {} messages: {:.0} µs each in one batch, {:.0} µs alone; empty {:.0} µs",
+            "opening {CLUSTERS} decisions of {} messages: {:.0} µs each in one batch, {:.0} µs alone; empty {:.0} µs; asking \
+             for one {:.0} µs",
             BATCH / CLUSTERS,
             self.open_us_per_decision,
             self.open_alone_us_per_decision,
-            self.open_us_per_empty_decision
+            self.open_us_per_empty_decision,
+            self.call_us
         );
         println!("model, one core a node, {BATCH} requests a height; the paper's peak beside it");
         println!("clusters  CPU per op  op/s per node         op/s");
@@ -100,6 +112,29 @@ impl Model {
         }
         println!("plateau with this batch: {:.0} op/s", self.plateau_ops_per_second);
     }
+}
+
+/// What it costs to ask a member for groups of which there are none, in microseconds. The member's half is measured; the
+/// asker's is taken for as much.
+pub async fn call_us(program: &Path) -> Result<f64, Failure> {
+    let folder = tempfile::tempdir()?;
+    let mut net = Localnet::new(program, folder.path(), &Shape { shards: vec![1], ..Shape::default() })?;
+    net.start_and_wait().await?;
+    let client = net.client();
+    let (_, channels) = client.cluster(ClusterId(1))?;
+    let (_, channel) = channels.first().ok_or("no member")?;
+    let mut member = LedgerClient::new(channel.clone());
+    let receiver = borsh::to_vec(&Receiver::Clients)?;
+    let begun = (Instant::now(), net.processor_time()?);
+    tokio::time::sleep(IDLE).await;
+    let idle = net.processor_time()?.saturating_sub(begun.1).as_secs_f64() / begun.0.elapsed().as_secs_f64();
+    let begun = (Instant::now(), net.processor_time()?);
+    for _ in 0..CALLS {
+        member.decisions(DecisionsRequest { receiver: receiver.clone(), from: u64::MAX, wait_ms: 0 }).await?;
+    }
+    let used = net.processor_time()?.saturating_sub(begun.1).as_secs_f64();
+    let of_calls = used - idle * begun.0.elapsed().as_secs_f64();
+    Ok(2.0 * of_calls.max(0.0) * 1e6 / f64::from(CALLS))
 }
 
 /// Microseconds for each of 32 decisions with so many messages.
