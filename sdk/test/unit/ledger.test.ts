@@ -121,6 +121,8 @@ describe("a client", () => {
     expect(await counting()).toEqual([0n]);
     ledger.reach("rotated");
     expect(await counting()).toEqual([1n, 0n]);
+    // Nothing is known of others.
+    expect(await Promise.all([1n, 5n].map((epoch) => primary.isCompromised(epoch)))).toEqual([true, true]);
     ledger.reach("compromised");
     expect(await counting()).toEqual([2n]);
   });
@@ -234,13 +236,28 @@ describe("the members of the ledger", () => {
     ["the proof of another entry", () => ({ proof: VECTORS.states[1]?.reads[0]?.encoding })],
     ["a committee of its own", () => ({ proof: VECTORS.refused.find(({ name }) => name === "the committee: another value")?.encoding })],
     ["absence", () => ({ proof: VECTORS.refused.find(({ name }) => name === "the omnibus: said to be absent")?.encoding })],
-  ])("may answer with %s: one liar changes nothing, and three are noticed", async (_, lie) => {
+  ])("may answer with %s: one liar changes nothing, and three are noticed", async (what, lie) => {
     const client = await connect();
     ledger.reach("funded");
     ledger.member(0).lie = lie;
     for (let time = 0; time < 3; time += 1) expect((await client.assetStatus(ETHER)).totalBalance).toBe(100n);
     for (const number of [1, 2]) ledger.member(number).lie = lie;
-    await expect(client.assetStatus(ETHER)).rejects.toMatchObject({ code: "chain-unreachable" });
+    const noticed = await client.assetStatus(ETHER).catch((error: unknown) => error);
+    expect(noticed).toMatchObject({ code: "chain-unreachable", details: { primary: "ledger" } });
+    // It is refused before it is decoded.
+    if (what === "too much") expect((noticed as Error).message).toContain("the proof is too long");
+  });
+
+  test.each(VECTORS.absurd)("if they are traitors who certify $name, are found out", async ({ key, encoding }) => {
+    ledger.reach("rotated");
+    const primary = openLedger(ledger.description) as unknown as Primary;
+    const ask = async () => {
+      const outcomes = await Promise.allSettled([primary.status(), primary.assetStatus(ETHER), primary.committee(1n)]);
+      return outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason.code] : []));
+    };
+    expect(await ask()).toEqual([]);
+    for (const member of ledger.members) member.lie = (asked) => (asked === key ? { proof: encoding } : undefined);
+    expect(await ask()).toEqual([expect.stringMatching(/^(?:malformed-answer|not-found)$/)]);
   });
 
   test("may be away or silent, if f + 1 answer; one alone proves nothing", async () => {
