@@ -2,7 +2,7 @@
 """Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*,
 with the tests of single rules, or with the test that it names.
 
-    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase`,
+    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_ledger`, `planted_world`, `planted_rebase`,
                                `planted_handover`, `planted_retired`, `planted_recovery`, `planted_rules`,
                                `planted_interleavings` and `planted_tests` to target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
@@ -36,8 +36,8 @@ KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
 # The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
 # milliseconds, with checkpoints a tenth of a second.
-SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100, "retired": 100} | dict.fromkeys(("rules", "interleavings"), 1)
-SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10, "retired": 20} | dict.fromkeys(("rules", "interleavings"), 1)
+SEEDS_MAX = {"sim": 100, "ledger": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100, "retired": 100} | dict.fromkeys(("rules", "interleavings"), 1)
+SEEDS_OF_A_RUN = {"sim": 1, "ledger": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10, "retired": 20} | dict.fromkeys(("rules", "interleavings"), 1)
 # The tests of *World* that run seeds.
 WORLDS = {
     "world": "properties::unlocks::unlocking_in_whatever_order",
@@ -165,7 +165,7 @@ def build(named: set[str]) -> dict[str, Path]:
     copies = {name: Path(shutil.copy2(programs[name], COPY / "program.new")).rename(COPY / f"{name}.program")
               for name in ("sim", *tests)}
     named_programs = {by: copies[by.split(NAMED)[0]] for by in named}
-    return {"sim": copies["sim"]} | dict.fromkeys(WORLDS | TESTS, copies["core"]) | named_programs
+    return dict.fromkeys(("sim", "ledger"), copies["sim"]) | dict.fromkeys(WORLDS | TESTS, copies["core"]) | named_programs
 
 
 def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[int, str] | None:
@@ -174,6 +174,7 @@ def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[in
     program, _, test = by.partition(NAMED)
     match by:
         case "sim": arguments = ["--seeds", text, "--first"]
+        case "ledger": arguments = ["--ledger", "--seeds", text, "--first"]
         case _ if test: arguments = ["--exact", test]
         case "rules" | "interleavings": arguments = [TESTS[by]]
         case _: arguments = ["--exact", WORLDS[by], "--nocapture"]
@@ -265,7 +266,7 @@ def main() -> int:
         KNOWN.write_text("".join(f"{name} {seeds.get(name, NO_SEED)}\n" for name in names))
     if RESULT.is_file():
         result = json.loads(RESULT.read_text())
-        for key, by in [("planted", "sim"), *((f"planted_{by}", by) for by in (*WORLDS, *TESTS, "tests"))]:
+        for key, by in [("planted", "sim"), ("planted_ledger", "ledger"), *((f"planted_{by}", by) for by in (*WORLDS, *TESTS, "tests"))]:
             planted = [name for name in names if by_name[name].get("by", "sim") in (named if by == "tests" else {by})]
             missed_by = [name for name in planted if name in missed]
             result[key] = {"total": len(planted), "found": len(planted) - len(missed_by), "missed": missed_by,

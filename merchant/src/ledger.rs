@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{AccountId, Amount, Asset, Digest, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
+use fastpay_program::Lock;
 use fastpay_rpc::PaymentName;
-use fastpay_wallet::folder::{Lock, ReceivedPayment};
+use fastpay_wallet::folder::{FolderError, ReceivedPayment};
 use tokio::sync::Notify;
 
 use crate::event::{Delivery, Event, Outcome};
@@ -60,7 +61,7 @@ impl Ledger {
     /// # Errors
     /// If another service uses it, or its files are damaged.
     pub async fn open(folder: &Path, base: LinkBase, tells_shop: bool) -> Result<Self, LedgerError> {
-        let lock = Lock::acquire(folder, Duration::ZERO).await?;
+        let lock = Lock::acquire(folder, Duration::ZERO).await.map_err(FolderError::from)?;
         let teller = Teller { base, tells_shop };
         let inner = tokio::task::block_in_place(|| {
             let mut store = Store::open(folder)?;

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_ethereum::{Finality, PrimaryConfig};
-use fastpay_node::authority::config::{Config, ConfigError, Overrides};
+use fastpay_ledger_statement::CommitteeNumber;
+use fastpay_node::authority::config::{Config, ConfigError, Overrides, PrimarySection};
 use fastpay_node::authority::deployment::Reader;
+use fastpay_node::authority::funding::LedgerConfig;
 use fastpay_node::operator::recover::Sources;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
@@ -239,7 +241,7 @@ impl ConfigArguments {
     }
 }
 
-/// The deployment: an authority's, by its configuration, or any, by its contract.
+/// The deployment: an authority's, by its configuration, or any, by its contract or its place on a ledger.
 #[derive(Args)]
 pub(super) struct DeploymentArguments {
     /// The address of the FastPay contract, instead of a configuration. Anybody can name it, with an Ethereum node
@@ -252,6 +254,13 @@ pub(super) struct DeploymentArguments {
     /// The block that counts as final: finalized, safe, or a number of confirmations
     #[arg(long, requires = "contract", default_value = "finalized")]
     finality: Finality,
+    /// The file of the ledger, instead of a configuration. Anybody can name it with the committee (--committee): no keys
+    /// and no data folder are needed
+    #[arg(long, requires = "committee", conflicts_with_all = ["config", "contract", "rpc_urls"])]
+    ledger: Option<PathBuf>,
+    /// The committee's number on the ledger
+    #[arg(long, requires = "ledger")]
+    committee: Option<u32>,
     #[command(flatten)]
     config: ConfigArguments,
 }
@@ -259,17 +268,22 @@ pub(super) struct DeploymentArguments {
 /// What a deployment is read with.
 pub(super) enum Deployed {
     Authority(Box<Config>),
-    Anybody(PrimaryConfig),
+    Anybody(PrimarySection),
 }
 
 impl DeploymentArguments {
-    /// Reads the configuration, unless the contract is named.
+    /// Reads the configuration, unless the contract or the ledger is named.
     pub(super) fn read(self) -> Result<Deployed, ConfigError> {
-        let Self { contract: Some(contract), chain_id: Some(chain_id), finality, config } = self else {
-            return Ok(Deployed::Authority(Box::new(self.config.read()?)));
+        let Self { contract, chain_id, finality, ledger, committee, config } = self;
+        if let Some((file, committee)) = ledger.zip(committee) {
+            let ledger = LedgerConfig { file, committee: CommitteeNumber(committee) };
+            return Ok(Deployed::Anybody(PrimarySection::Ledger(ledger)));
+        }
+        let Some((contract, chain_id)) = contract.zip(chain_id) else {
+            return Ok(Deployed::Authority(Box::new(config.read()?)));
         };
         let primary = PrimaryConfig::new(config.overrides.rpc_urls, chain_id, contract);
-        Ok(Deployed::Anybody(PrimaryConfig { finality, ..primary }))
+        Ok(Deployed::Anybody(PrimaryConfig { finality, ..primary }.into()))
     }
 }
 
@@ -338,6 +352,8 @@ pub(super) struct InitArguments {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     /// How a command line names its deployment.
@@ -356,8 +372,15 @@ mod tests {
         for command in ["recover --archive archive", "archive verify archive"] {
             let whole = format!("{command} {CONTRACT} --chain-id 5 --rpc-url http://localhost:8545 --finality safe");
             let read_all = |line: &str| read(line).map(DeploymentArguments::read);
-            let Ok(Ok(Deployed::Anybody(primary))) = read_all(&whole) else { panic!("{whole}") };
+            let Ok(Ok(Deployed::Anybody(PrimarySection::Ethereum(primary)))) = read_all(&whole) else {
+                panic!("{whole}")
+            };
             assert_eq!((primary.chain_id, primary.finality, primary.rpc_urls.len()), (5, Finality::Safe, 1));
+            let on_ledger = format!("{command} --ledger ledger.toml --committee 2");
+            let Ok(Ok(Deployed::Anybody(PrimarySection::Ledger(ledger)))) = read_all(&on_ledger) else {
+                panic!("{on_ledger}")
+            };
+            assert_eq!((ledger.file.as_path(), ledger.committee), (Path::new("ledger.toml"), CommitteeNumber(2)));
             let missing = read_all(&format!("{command} --config nowhere.toml"));
             assert!(matches!(missing, Ok(Err(ConfigError::Unreadable { .. }))));
             for lacking in [
@@ -366,6 +389,10 @@ mod tests {
                 format!("{command} --chain-id 5 --rpc-url http://localhost:8545"),
                 format!("{command} --finality safe"),
                 format!("{whole} --config authority.toml"),
+                format!("{command} --ledger ledger.toml"),
+                format!("{command} --committee 2"),
+                format!("{on_ledger} --config authority.toml"),
+                format!("{whole} --ledger ledger.toml --committee 2"),
             ] {
                 assert!(read(&lacking).is_err(), "{lacking}");
             }

@@ -179,7 +179,7 @@ fn of_deployment(error: &DeploymentError) -> ErrorKind {
 
 fn of_ledger(error: &LedgerError) -> ErrorKind {
     match error {
-        LedgerError::Open(_) | LedgerError::Validity(_) => ErrorKind::Config,
+        LedgerError::Open(_) => ErrorKind::Config,
         LedgerError::Client(_)
         | LedgerError::Groups(_)
         | LedgerError::Impossible { .. }
@@ -252,7 +252,7 @@ fn of_store(error: &StoreError) -> ErrorKind {
 
 fn of_recover(error: &RecoverError) -> ErrorKind {
     match error {
-        RecoverError::NoPrimary => ErrorKind::Config,
+        RecoverError::NoContract => ErrorKind::Config,
         RecoverError::Deployment(error) => of_deployment(error),
         RecoverError::Base(NoBase::Checkpoint(error)) | RecoverError::Checkpoint(error) => of_checkpoint(error),
         RecoverError::Primary(_) => ErrorKind::Primary,
@@ -334,7 +334,8 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
     use CheckpointError as E;
     match error {
         E::Deployment(error) => of_deployment(error),
-        E::Epochs(_) | E::OnLedger => ErrorKind::Config,
+        E::Ledger(error) => of_ledger(error),
+        E::Epochs(_) => ErrorKind::Config,
         E::Archive(error) => of_archive(error),
         E::Storage(error) => of_storage(error),
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
@@ -393,7 +394,7 @@ mod tests {
             (CheckpointError::Nothing(3).into(), ErrorKind::Argument),
             (RecoverError::NoRecovery(Epoch(1)).into(), ErrorKind::Argument),
             (RecoverError::from(PrimaryError::NoUrl).into(), ErrorKind::Primary),
-            (CommitteeError::from(Box::new(RecoverError::NoPrimary)).into(), ErrorKind::Config),
+            (CommitteeError::from(Box::new(RecoverError::NoContract)).into(), ErrorKind::Config),
             (CheckpointError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
             (CheckpointError::from(ArchiveError::Missing(path())).into(), ErrorKind::Argument),
             (CheckpointError::from(DeploymentError::from(PrimaryError::NoUrl)).into(), ErrorKind::Primary),

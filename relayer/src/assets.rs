@@ -95,6 +95,41 @@ impl Assets {
     }
 }
 
+/// The assets that are served on a ledger, each with the smallest fee. To hand a redemption to a ledger costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Fees(BTreeMap<Asset, Amount>);
+
+impl Default for Fees {
+    /// The native asset for nothing.
+    fn default() -> Self {
+        Self([(Asset::ETHER, Amount::ZERO)].into())
+    }
+}
+
+impl FromIterator<(Asset, Amount)> for Fees {
+    fn from_iter<I: IntoIterator<Item = (Asset, Amount)>>(fees: I) -> Self {
+        Self(fees.into_iter().collect())
+    }
+}
+
+impl Fees {
+    /// The smallest fee, in the asset's smallest unit; `None` if the asset is not served.
+    #[must_use]
+    pub fn least(&self, asset: Asset) -> Option<Amount> {
+        self.0.get(&asset).copied()
+    }
+
+    /// The smallest fee of each asset.
+    pub(crate) fn all(&self) -> Vec<(Asset, Amount)> {
+        self.0.iter().map(|(asset, fee)| (*asset, *fee)).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::U256;
 use alloy::primitives::utils::parse_ether;
-use fastpay_ethereum::{PrimaryConfig, SenderConfig};
+use fastpay_core::PrimaryAddress;
+use fastpay_ethereum::{Finality, PrimaryConfig, SenderConfig};
+use fastpay_ledger_statement::CommitteeNumber;
 use fastpay_program::configuration;
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
 use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 use url::Url;
 
-use crate::assets::Assets;
+use crate::assets::{Assets, Fees};
 use crate::policy::{BelowCost, Policy};
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
@@ -22,12 +24,16 @@ const GONE: [(&str, &str); 2] = [("default_minimum_fee", MINIMUM_FEES_NOW), ("mi
 const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the value of its smallest unit in \
     wei of ETH, and [bundle] below_cost sets what happens to a redemption whose fee does not cover the gas";
 
-/// The relayer's configuration. Paths are relative to the file's folder.
+/// Tables that are for one kind of Primary alone.
+const OF_ETHEREUM: [&str; 4] = ["assets", "bundle", "sender", "unlock"];
+const OF_LEDGER: [&str; 1] = ["fees"];
+
+/// The relayer's configuration, with that of its Primary. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The contract and the Ethereum nodes.
-    pub primary: PrimaryConfig,
+pub struct Config<P = PrimaryConfig> {
+    /// The contract and the Ethereum nodes, or the ledger.
+    pub primary: P,
     /// The JSON file of the authorities' endpoints.
     pub endpoints: PathBuf,
     /// The folder of the state that must survive a restart.
@@ -54,9 +60,99 @@ pub struct Config {
     /// ETH alone; a list replaces it, so it must name ETH, too.
     #[serde(default)]
     pub assets: Assets,
-    /// The interval between reads of redemption logs and chain, in milliseconds.
+    /// On a ledger: the assets that are served, by address, each with the smallest fee in its smallest unit. The default is
+    /// the native asset for nothing.
+    #[serde(default)]
+    pub fees: Fees,
+    /// The interval between reads of redemption logs and Primary, in milliseconds.
     #[serde(default = "default_poll_interval_ms")]
     pub poll_interval_ms: u64,
+}
+
+/// The Primary, by its `kind`: `"ethereum"`, which need not be given, or `"ledger"`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "PrimaryFields")]
+pub enum PrimarySection {
+    /// A contract on Ethereum.
+    Ethereum(PrimaryConfig),
+    /// A committee on a ledger.
+    Ledger(LedgerSettings),
+}
+
+/// A committee on a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerSettings {
+    /// The file that describes the ledger: its genesis, and the addresses of its members.
+    pub file: PathBuf,
+    /// The number of the committee in it.
+    pub committee: CommitteeNumber,
+}
+
+/// The fields of `[primary]`, of either kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrimaryFields {
+    #[serde(default)]
+    kind: PrimaryKind,
+    rpc_urls: Option<Vec<Url>>,
+    chain_id: Option<u64>,
+    contract: Option<PrimaryAddress>,
+    finality: Option<Finality>,
+    request_timeout_ms: Option<u64>,
+    file: Option<PathBuf>,
+    committee: Option<CommitteeNumber>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PrimaryKind {
+    #[default]
+    Ethereum,
+    Ledger,
+}
+
+impl TryFrom<PrimaryFields> for PrimarySection {
+    type Error = String;
+
+    fn try_from(fields: PrimaryFields) -> Result<Self, String> {
+        let PrimaryFields { kind, rpc_urls, chain_id, contract, finality, request_timeout_ms, file, committee } =
+            fields;
+        let missing = |field: &str| format!("missing field `{field}`");
+        let of_ledger = [("file", file.is_some()), ("committee", committee.is_some())];
+        let of_ethereum = [
+            ("rpc_urls", rpc_urls.is_some()),
+            ("chain_id", chain_id.is_some()),
+            ("contract", contract.is_some()),
+            ("finality", finality.is_some()),
+            ("request_timeout_ms", request_timeout_ms.is_some()),
+        ];
+        let others = match kind {
+            PrimaryKind::Ethereum => &of_ledger[..],
+            PrimaryKind::Ledger => &of_ethereum[..],
+        };
+        if let Some((field, _)) = others.iter().find(|(_, is_given)| *is_given) {
+            return Err(of_other_kind(field));
+        }
+        Ok(match kind {
+            PrimaryKind::Ethereum => {
+                let rpc_urls = rpc_urls.ok_or_else(|| missing("rpc_urls"))?;
+                let chain_id = chain_id.ok_or_else(|| missing("chain_id"))?;
+                let contract = contract.ok_or_else(|| missing("contract"))?;
+                let mut config = PrimaryConfig::new(rpc_urls, chain_id, contract);
+                config.finality = finality.unwrap_or_default();
+                config.request_timeout_ms = request_timeout_ms.unwrap_or(config.request_timeout_ms);
+                Self::Ethereum(config)
+            }
+            PrimaryKind::Ledger => Self::Ledger(LedgerSettings {
+                file: file.ok_or_else(|| missing("file"))?,
+                committee: committee.ok_or_else(|| missing("committee"))?,
+            }),
+        })
+    }
+}
+
+fn of_other_kind(name: &str) -> String {
+    format!("`{name}` is for the other kind of Primary")
 }
 
 fn default_poll_interval_ms() -> u64 {
@@ -199,7 +295,31 @@ pub enum ConfigError {
     },
 }
 
-impl Config {
+impl<P> Config<P> {
+    /// The same with another Primary.
+    #[must_use]
+    pub fn with<Q>(self, primary: Q) -> Config<Q> {
+        let Self { endpoints, data_dir, key, metrics, http, traces, sender, bundle, unlock, assets, fees, .. } = self;
+        let poll_interval_ms = self.poll_interval_ms;
+        Config {
+            primary,
+            endpoints,
+            data_dir,
+            key,
+            metrics,
+            http,
+            traces,
+            sender,
+            bundle,
+            unlock,
+            assets,
+            fees,
+            poll_interval_ms,
+        }
+    }
+}
+
+impl Config<PrimarySection> {
     /// Reads the file and applies the overrides.
     ///
     /// # Errors
@@ -212,8 +332,15 @@ impl Config {
             return Err(malformed(format!("`{key}` was replaced: {now}")));
         }
         let mut config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
-        if config.assets.is_empty() {
-            return Err(malformed("[assets] must list an asset".into()));
+        let others = match config.primary {
+            PrimarySection::Ethereum(_) => &OF_LEDGER[..],
+            PrimarySection::Ledger(_) => &OF_ETHEREUM[..],
+        };
+        if let Some(name) = first_of(&text, others) {
+            return Err(malformed(of_other_kind(name)));
+        }
+        if config.assets.is_empty() || config.fees.is_empty() {
+            return Err(malformed("[assets], or [fees] on a ledger, must list an asset".into()));
         }
         if config.bundle.items_max == 0 || config.bundle.in_flight_max == 0 {
             return Err(malformed("bundle.items_max and bundle.in_flight_max must be at least 1".into()));
@@ -226,14 +353,18 @@ impl Config {
             *relative = folder.join(&*relative);
         }
         config.key.passphrase_file = config.key.passphrase_file.map(|file| folder.join(file));
-        config.apply(overrides);
+        if let PrimarySection::Ledger(settings) = &mut config.primary {
+            settings.file = folder.join(&settings.file);
+        }
+        config.apply(overrides).map_err(malformed)?;
         Ok(config)
     }
 
-    fn apply(&mut self, overrides: Overrides) {
+    fn apply(&mut self, overrides: Overrides) -> Result<(), String> {
         let Overrides { rpc_urls, endpoints, data_dir, key_file, metrics, http, passphrase_file } = overrides;
         if !rpc_urls.is_empty() {
-            self.primary.rpc_urls = rpc_urls;
+            let PrimarySection::Ethereum(primary) = &mut self.primary else { return Err(of_other_kind("rpc-url")) };
+            primary.rpc_urls = rpc_urls;
         }
         self.endpoints = endpoints.unwrap_or(std::mem::take(&mut self.endpoints));
         self.data_dir = data_dir.unwrap_or(std::mem::take(&mut self.data_dir));
@@ -241,6 +372,7 @@ impl Config {
         self.metrics = metrics.or(self.metrics);
         self.http = http.or(self.http);
         self.key.passphrase_file = passphrase_file.or(self.key.passphrase_file.take());
+        Ok(())
     }
 }
 
@@ -248,6 +380,12 @@ impl Config {
 fn gone(text: &str) -> Option<(&'static str, &'static str)> {
     let table: toml::Table = text.parse().ok()?;
     GONE.into_iter().find(|(key, _)| table.contains_key(*key))
+}
+
+/// The first of these tables that the file has.
+fn first_of<'a>(text: &str, tables: &[&'a str]) -> Option<&'a str> {
+    let table: toml::Table = text.parse().ok()?;
+    tables.iter().copied().find(|name| table.contains_key(*name))
 }
 
 #[cfg(test)]
@@ -266,11 +404,49 @@ mod tests {
         file = "gas.key"
     "#;
 
-    fn read(text: &str, overrides: Overrides) -> Result<(PathBuf, Config), ConfigError> {
+    fn read_any(text: &str, overrides: Overrides) -> Result<(PathBuf, Config<PrimarySection>), ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("relayer.toml");
         std::fs::write(&path, text).unwrap();
         Config::read(&path, overrides).map(|config| (folder.path().to_owned(), config))
+    }
+
+    fn read(text: &str, overrides: Overrides) -> Result<(PathBuf, Config), ConfigError> {
+        let (folder, config) = read_any(text, overrides)?;
+        let PrimarySection::Ethereum(primary) = config.primary.clone() else { panic!("a ledger") };
+        Ok((folder, config.with(primary)))
+    }
+
+    #[test]
+    fn a_ledger_is_read_and_what_is_for_ethereum_is_refused_there() {
+        let ledger = "endpoints = \"e.json\"\ndata_dir = \"/data\"\n[key]\nfile = \"reserve.key\"\n\
+            [fees]\n\"0x0000000000000000000000000000000000000000\" = \"3\"\n\
+            [primary]\nkind = \"ledger\"\nfile = \"l.toml\"\ncommittee = 2\n";
+        let (folder, config) = read_any(ledger, Overrides::default()).unwrap();
+        let PrimarySection::Ledger(settings) = config.primary else { panic!("a ledger") };
+        assert_eq!(settings, LedgerSettings { file: folder.join("l.toml"), committee: CommitteeNumber(2) });
+        assert_eq!(config.fees.least(Asset::ETHER), Some(Amount(3)));
+        let refused = |text: &str, overrides: Overrides, words: &str| {
+            let error = read_any(text, overrides).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        for field in ["rpc_urls = []", "chain_id = 1", "finality = \"finalized\"", "request_timeout_ms = 1"] {
+            let (name, _) = field.split_once(' ').unwrap();
+            refused(&format!("{ledger}{field}\n"), Overrides::default(), &format!("`{name}` is for the other kind"));
+        }
+        for table in OF_ETHEREUM {
+            refused(&format!("{ledger}[{table}]\n"), Overrides::default(), &format!("`{table}` is for the other kind"));
+        }
+        let rpc_urls = vec!["http://127.0.0.1:1".parse().unwrap()];
+        refused(ledger, Overrides { rpc_urls, ..Overrides::default() }, "`rpc-url` is for the other kind");
+        refused(&format!("{MINIMAL}\n[fees]\n"), Overrides::default(), "`fees` is for the other kind");
+        for field in ["file = \"l.toml\"", "committee = 0"] {
+            let (name, _) = field.split_once(' ').unwrap();
+            let text = MINIMAL.replace("[primary]", &format!("[primary]\n{field}"));
+            refused(&text, Overrides::default(), &format!("`{name}` is for the other kind"));
+            let missing = ledger.replace(&format!("{name} ="), &format!("# {name} ="));
+            refused(&missing, Overrides::default(), &format!("missing field `{name}`"));
+        }
     }
 
     #[test]

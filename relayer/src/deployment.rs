@@ -6,7 +6,8 @@
 use fastpay_core::{Authority, Committees, Domain};
 
 use crate::pending::PendingRedemption;
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::primary::PrimarySide;
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::store::{State, StoreError};
 
 /// How a state relates to a deployment.
@@ -20,7 +21,7 @@ enum Binding {
     Other,
 }
 
-impl Relayer {
+impl<P: PrimarySide> Relayer<P> {
     /// Whether the contract is confirmed to be that of the state. False while no node answers.
     ///
     /// # Errors
@@ -29,10 +30,10 @@ impl Relayer {
         if self.committees.is_none()
             && let Err(error) = self.follow_committees().await
         {
-            wait_or_stop(error)?;
+            wait_if_it_passes(error)?;
         }
         let Some(committees) = &self.committees else { return Ok(false) };
-        match self.state.bind(&self.sender.primary().domain(), committees) {
+        match self.state.bind(&self.domain, committees) {
             Binding::Holds => {}
             Binding::New => self.changed = true,
             Binding::Other => return Err(StoreError::OtherDeployment(self.config.data_dir.clone()).into()),

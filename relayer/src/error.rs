@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fastpay_ethereum::SendError;
-use fastpay_program::ErrorKind;
+use fastpay_ledger_client::{JournalError, OpenCommitteeError, ReserveError};
 use fastpay_program::console::LostAnswer;
 use fastpay_program::keystore::KeystoreError;
+use fastpay_program::{ErrorKind, LockError};
 use fastpay_relayer::{ConfigError, RelayerError, StoreError};
 use fastpay_telemetry::TraceError;
 
@@ -18,6 +19,8 @@ pub enum CommandError {
     Unwritten { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
     Key(#[from] KeystoreError),
+    #[error("the key file contains no secp256k1 key")]
+    NoKey,
     #[error(transparent)]
     Relayer(#[from] RelayerError),
     #[error("cannot serve metrics on {0}: {1}")]
@@ -28,6 +31,12 @@ pub enum CommandError {
     System(#[from] std::io::Error),
     #[error(transparent)]
     Output(#[from] LostAnswer),
+}
+
+impl From<OpenCommitteeError> for CommandError {
+    fn from(error: OpenCommitteeError) -> Self {
+        Self::Relayer(error.into())
+    }
 }
 
 impl From<StoreError> for CommandError {
@@ -42,7 +51,7 @@ impl CommandError {
             Self::Unwritten { error, .. } if error.kind() != std::io::ErrorKind::AlreadyExists => ErrorKind::Storage,
             Self::Config(_) | Self::Unwritten { .. } | Self::Metrics(..) | Self::Http(..) => ErrorKind::Config,
             Self::Key(error) if error.is_of_passphrase() => ErrorKind::Passphrase,
-            Self::Key(_) => ErrorKind::Key,
+            Self::Key(_) | Self::NoKey => ErrorKind::Key,
             Self::Relayer(error) => of_relayer(error),
             Self::System(_) => ErrorKind::System,
             Self::Output(_) => ErrorKind::Output,
@@ -56,7 +65,11 @@ fn of_relayer(error: &RelayerError) -> ErrorKind {
         RelayerError::Store(StoreError::Io { .. } | StoreError::Malformed { .. }) => ErrorKind::Storage,
         RelayerError::Store(StoreError::NeverRun(_) | StoreError::OtherDeployment(_)) => ErrorKind::Config,
         RelayerError::Endpoints(_) | RelayerError::Address(_) => ErrorKind::Config,
-        RelayerError::Send(SendError::OtherChain { .. }) => ErrorKind::Config,
+        RelayerError::Send(SendError::OtherChain { .. }) | RelayerError::OpenLedger(_) => ErrorKind::Config,
+        RelayerError::Reserve(ReserveError::Journal(JournalError::Lock(LockError::Busy(_)))) => ErrorKind::Busy,
+        RelayerError::Reserve(ReserveError::Journal(_)) => ErrorKind::Storage,
+        RelayerError::Reserve(ReserveError::Unfinished(_) | ReserveError::UnknownOutcome(..)) => ErrorKind::Conflict,
+        RelayerError::Ledger(_) | RelayerError::Reserve(_) => ErrorKind::Primary,
         RelayerError::Send(SendError::OtherKey { .. }) => ErrorKind::Key,
         RelayerError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
         RelayerError::Traces(TraceError::Thread(_)) => ErrorKind::System,
@@ -69,6 +82,8 @@ fn of_relayer(error: &RelayerError) -> ErrorKind {
 mod tests {
     use super::*;
     use fastpay_ethereum::PrimaryError;
+    use fastpay_ledger_client::ClientError;
+    use fastpay_ledger_statement::{ClusterId, CommitteeNumber};
     use std::io;
 
     #[test]
@@ -76,6 +91,7 @@ mod tests {
         let unwritten =
             |kind: io::ErrorKind| CommandError::Unwritten { path: "relayer.toml".into(), error: kind.into() };
         let store = |error: StoreError| CommandError::from(error);
+        let reserve = |error: JournalError| CommandError::from(RelayerError::from(ReserveError::from(error)));
         let full = StoreError::Io { path: "state.json".into(), error: io::ErrorKind::StorageFull.into() };
         let damaged = StoreError::Malformed { path: "state.json".into(), reason: "no".into() };
         let other_key = SendError::OtherKey { stored: [1; 20].into(), given: [2; 20].into() };
@@ -92,6 +108,11 @@ mod tests {
             (RelayerError::from(PrimaryError::NoUrl).into(), ErrorKind::Primary),
             (RelayerError::from(other_key).into(), ErrorKind::Key),
             (RelayerError::NoAuthority.into(), ErrorKind::Unreachable),
+            (OpenCommitteeError::NoCommittee(CommitteeNumber(3)).into(), ErrorKind::Config),
+            (reserve(LockError::Busy("ledger".into()).into()), ErrorKind::Busy),
+            (reserve(JournalError::Damaged { path: "1.json".into(), reason: "no".into() }), ErrorKind::Storage),
+            (RelayerError::from(ClientError::UnknownCluster(ClusterId(1))).into(), ErrorKind::Primary),
+            (CommandError::NoKey, ErrorKind::Key),
             (CommandError::Metrics(([127, 0, 0, 1], 1).into(), io::ErrorKind::AddrInUse.into()), ErrorKind::Config),
             (CommandError::Http(([127, 0, 0, 1], 1).into(), io::ErrorKind::AddrInUse.into()), ErrorKind::Config),
             (io::Error::from(io::ErrorKind::OutOfMemory).into(), ErrorKind::System),

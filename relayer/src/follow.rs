@@ -8,10 +8,9 @@ use fastpay_core::Redemption;
 use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Spending, SpendingState, Status, Submission};
 use tokio::time::Instant;
 
-use crate::pending::{PendingRedemption, RedemptionId};
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::pending::RedemptionId;
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::store::{Bundle, Left};
-use crate::submit::wait_or_stop_sending;
 
 /// A transaction is given up if nodes refuse it for this long and no node knows it.
 const REFUSED_MAX: Duration = Duration::from_secs(3_600);
@@ -39,11 +38,11 @@ impl Relayer {
     pub(crate) async fn follow_bundles(&mut self) -> Result<(), RelayerError> {
         let mut index = 0;
         while let Some(submission) = self.state.bundles.get(index).map(|bundle| bundle.submission.clone()) {
-            match self.sender.status(&submission).await {
+            match self.primary.sender.status(&submission).await {
                 Ok(Status::Final(inclusion)) => match self.settle(index, &inclusion).await {
                     Ok(true) => {}
                     Ok(false) => index = index.saturating_add(1),
-                    Err(error) => return wait_or_stop(error),
+                    Err(error) => return wait_if_it_passes(error.into()),
                 },
                 Ok(Status::Superseded) => {
                     tracing::warn!(nonce = submission.nonce, "another transaction of the gas key took this nonce");
@@ -51,19 +50,19 @@ impl Relayer {
                 }
                 Ok(Status::Included { inclusion, .. }) => {
                     self.trace_included(index, &inclusion);
-                    self.offered_at.insert(submission.nonce, Instant::now());
-                    self.refused_since.remove(&submission.nonce);
+                    self.primary.offered_at.insert(submission.nonce, Instant::now());
+                    self.primary.refused_since.remove(&submission.nonce);
                     index = index.saturating_add(1);
                 }
                 Ok(Status::Pending { known }) => {
                     if known {
-                        self.refused_since.remove(&submission.nonce);
+                        self.primary.refused_since.remove(&submission.nonce);
                     }
                     if self.push_on(index, submission, known).await? {
                         index = index.saturating_add(1);
                     }
                 }
-                Err(error) => return wait_or_stop(error),
+                Err(error) => return wait_if_it_passes(error.into()),
             }
             self.save()?;
         }
@@ -75,8 +74,8 @@ impl Relayer {
     async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<bool, PrimaryError> {
         let Some(bundle) = self.state.bundles.get(index).cloned() else { return Ok(false) };
         let Bundle { submission, items, unlock } = bundle;
-        let sender = &self.sender;
-        let agreed = self.agreement.agree(async |node| {
+        let sender = &self.primary.sender;
+        let agreed = self.primary.agreement.agree(async |node| {
             Ok(match sender.status_by(node, &submission).await? {
                 Status::Final(seen) => Some((seen.hash, seen.success)),
                 _ => None,
@@ -92,7 +91,7 @@ impl Relayer {
             states.push((*id, state));
         }
         // This omits redemptions that the bundle skipped because another transaction came first.
-        let ours = self.sender.primary().spendings_of(inclusion.hash).await?;
+        let ours = self.primary.sender.primary().spendings_of(inclusion.hash).await?;
         let fault = match &*items {
             _ if inclusion.success => Fault::None,
             [_] => self.fault(&submission, inclusion).await?,
@@ -141,7 +140,7 @@ impl Relayer {
     async fn fault(&self, submission: &Submission, inclusion: &Inclusion) -> Result<Fault, PrimaryError> {
         let unexplained =
             "for no known reason: its payee or token may behave differently in transactions than in simulations";
-        Ok(match self.sender.why_reverted(submission, inclusion).await {
+        Ok(match self.primary.sender.why_reverted(submission, inclusion).await {
             Ok(Some(revert)) if revert.is_of_the_moment() => Fault::Moment(revert.to_string()),
             Ok(Some(revert)) => Fault::Redemption(revert.to_string()),
             Ok(None) => Fault::Redemption(unexplained.into()),
@@ -182,7 +181,7 @@ impl Relayer {
         let nonce = submission.nonce;
         tracing::error!(nonce, items = items.len(), reason, "no Ethereum node accepts a transaction; it is split");
         self.drop_bundle(index);
-        self.sender.release(nonce);
+        self.primary.sender.release(nonce);
         self.state.free_nonces.push(nonce);
         self.metrics.taken_apart.inc();
         match *items {
@@ -200,20 +199,20 @@ impl Relayer {
     fn drop_bundle(&mut self, index: usize) {
         let bundle = self.state.bundles.remove(index);
         self.traces.forget(bundle.submission.nonce);
-        self.offered_at.remove(&bundle.submission.nonce);
-        self.refused_since.remove(&bundle.submission.nonce);
+        self.primary.offered_at.remove(&bundle.submission.nonce);
+        self.primary.refused_since.remove(&bundle.submission.nonce);
         self.changed = true;
     }
 
     /// Sends a transaction again if the nodes forgot it, with a higher offer if it waits too long. Returns false if it
     /// was taken apart.
     async fn push_on(&mut self, index: usize, mut submission: Submission, known: bool) -> Result<bool, RelayerError> {
-        let offered_at = *self.offered_at.entry(submission.nonce).or_insert_with(Instant::now);
-        let stuck = offered_at.elapsed() >= Duration::from_millis(self.sender.config().stuck_after_ms);
+        let offered_at = *self.primary.offered_at.entry(submission.nonce).or_insert_with(Instant::now);
+        let stuck = offered_at.elapsed() >= Duration::from_millis(self.primary.sender.config().stuck_after_ms);
         let mut send = !known;
         if stuck {
-            self.offered_at.insert(submission.nonce, Instant::now());
-            match self.sender.raised(&submission).await {
+            self.primary.offered_at.insert(submission.nonce, Instant::now());
+            match self.primary.sender.raised(&submission).await {
                 Ok(Some(raised)) => {
                     tracing::info!(nonce = raised.nonce, attempts = raised.attempts.len(), "raising the offer");
                     if let Some(bundle) = self.state.bundles.get_mut(index) {
@@ -224,14 +223,14 @@ impl Relayer {
                     (submission, send) = (raised, true);
                 }
                 Ok(None) => tracing::warn!(nonce = submission.nonce, "the fee is at its cap; waiting"),
-                Err(error) => wait_or_stop_sending(error)?,
+                Err(error) => wait_if_it_passes(error.into())?,
             }
         }
         if !send {
             return Ok(true);
         }
-        match self.sender.broadcast(&submission).await {
-            Ok(()) => drop(self.refused_since.remove(&submission.nonce)),
+        match self.primary.sender.broadcast(&submission).await {
+            Ok(()) => drop(self.primary.refused_since.remove(&submission.nonce)),
             Err(SendError::Unsendable { reason, .. }) => {
                 self.take_apart(index, &reason.to_string());
                 return Ok(false);
@@ -241,7 +240,7 @@ impl Relayer {
                     self.take_apart(index, &error.to_string());
                     return Ok(false);
                 }
-                wait_or_stop_sending(error)?;
+                wait_if_it_passes(error.into())?;
             }
         }
         Ok(true)
@@ -253,8 +252,8 @@ impl Relayer {
         if !matches!(error, SendError::Primary(PrimaryError::Refused { .. })) {
             return Ok(false);
         }
-        let since = *self.refused_since.entry(submission.nonce).or_insert_with(Instant::now);
-        Ok(since.elapsed() >= REFUSED_MAX && !self.sender.is_known_anywhere(submission).await)
+        let since = *self.primary.refused_since.entry(submission.nonce).or_insert_with(Instant::now);
+        Ok(since.elapsed() >= REFUSED_MAX && !self.primary.sender.is_known_anywhere(submission).await)
     }
 
     fn finish_by_us(&mut self, id: RedemptionId, was_queued: bool, inclusion: &Inclusion) -> Outcome {
@@ -270,7 +269,7 @@ impl Relayer {
     /// The redemption on which the contract spent a number, from its log in final blocks. `None` if it is unknown, or
     /// the nodes disagree.
     pub(crate) async fn spending(&mut self, id: &RedemptionId) -> Option<Spending> {
-        let primary = self.sender.primary();
+        let primary = self.primary.sender.primary();
         let ask = async |node| {
             let answer = primary.final_spending_by(node, id.sender, id.sequence).await;
             // This node may still answer all other requests.
@@ -280,14 +279,14 @@ impl Relayer {
                 )
                 .ok())
         };
-        self.agreement.agree(ask).await.ok().flatten().flatten().flatten()
+        self.primary.agreement.agree(ask).await.ok().flatten().flatten().flatten()
     }
 
     /// Why a redemption is never paid, and the transaction that proves it. Either its number was spent on another
     /// order, which takes the redemption keys of a quorum, or a quorum released it from the queue. The bit of its
     /// number does not distinguish the two.
     pub(crate) fn displaced(&self, redemption: &Redemption, spending: &Spending) -> Option<(&'static str, B256)> {
-        let digest = self.sender.primary().domain().transfer_digest(&redemption.clone().into());
+        let digest = self.domain.transfer_digest(&redemption.clone().into());
         let why = match spending.state {
             _ if spending.digest != digest => "its number was spent on another order: redemption keys are stolen",
             SpendingState::Released => "it was released from the contract's queue",
@@ -332,91 +331,5 @@ impl Relayer {
         self.state.remember(Left { item: id, reason: why.into(), transaction: Some(transaction) });
         self.finish(id);
         true
-    }
-
-    /// Parks a redemption that failed; after too many failures, gives it up.
-    pub(crate) fn park(&mut self, id: RedemptionId, reason: String) {
-        tracing::warn!(
-            sender = %id.sender, sequence = %id.sequence, reason,
-            "a redemption fails and is skipped for a while"
-        );
-        self.changed = true;
-        let now_ms = self.clock.now_ms();
-        let Some(position) = self.state.position(&id) else { return };
-        let again = self.state.items.get_mut(position).is_some_and(|item| item.park(reason.clone(), now_ms));
-        if !again {
-            self.state.remember(Left { item: id, reason, transaction: None });
-            tracing::error!(sender = %id.sender, sequence = %id.sequence, "given up; its owner can still redeem it");
-            self.state.totals.given_up = self.state.totals.given_up.saturating_add(1);
-            self.finish(id);
-        }
-    }
-
-    /// Parks a certificate of an ended epoch that members do not know. Another one of its number takes its place, and it
-    /// that one's; after too many refusals, it is given up.
-    pub(crate) fn refuse(&mut self, id: RedemptionId) {
-        let reason = "its epoch has ended, and members of the current committee do not know it";
-        tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
-        let now_ms = self.clock.now_ms();
-        let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) else {
-            return;
-        };
-        self.changed = true;
-        if !item.park(reason.into(), now_ms) {
-            return self.give_up_certificate(id);
-        }
-        item.rotate();
-    }
-
-    /// Gives up a certificate of an ended epoch that members refused.
-    pub(crate) fn give_up_certificate(&mut self, id: RedemptionId) {
-        tracing::warn!(sender = %id.sender, sequence = %id.sequence, "a certificate of an ended epoch is given up");
-        self.state.totals.given_up = self.state.totals.given_up.saturating_add(1);
-        self.set_aside(id);
-    }
-
-    /// Removes a redemption that is left to others. If its certificate is of an ended epoch, removes nothing else of its
-    /// number: another order of it may be the executed one, and a certificate of a later epoch may come.
-    fn set_aside(&mut self, id: RedemptionId) {
-        let current = self.current_epoch();
-        let is_unproven = |item: &PendingRedemption| {
-            item.queued.is_none() && current.is_some_and(|current| item.is_unproven(current))
-        };
-        let position = self.state.position(&id);
-        let position = position.filter(|position| self.state.items.get(*position).is_some_and(is_unproven));
-        let Some(position) = position else { return self.finish(id) };
-        let mut item = self.state.items.remove(position);
-        let digest = self.sender.primary().domain().transfer_digest(&item.redemption.clone().into());
-        self.refused.insert((item.epoch, digest));
-        self.changed = true;
-        if let Some(next) = item.take_next() {
-            self.state.items.insert(position, next);
-        }
-    }
-
-    /// Parks a redemption without counting a failure: the fault is elsewhere.
-    pub(crate) fn postpone(&mut self, id: RedemptionId, reason: String) {
-        tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
-        let now_ms = self.clock.now_ms();
-        if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
-            item.postpone(reason, now_ms);
-            self.changed = true;
-        }
-    }
-
-    /// Leaves a redemption to others and to its owner, because its fee does not cover the gas.
-    pub(crate) fn leave(&mut self, id: RedemptionId) {
-        tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: the fee does not cover the gas");
-        self.state.totals.below_cost = self.state.totals.below_cost.saturating_add(1);
-        self.changed = true;
-        self.set_aside(id);
-    }
-
-    /// Leaves a redemption to others and to its owner, because the operator does not serve its asset.
-    pub(crate) fn leave_unserved(&mut self, id: RedemptionId) {
-        tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: its asset is not in [assets]");
-        self.state.totals.not_served = self.state.totals.not_served.saturating_add(1);
-        self.changed = true;
-        self.set_aside(id);
     }
 }

@@ -3,24 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fastpay_core::{Asset, Certificate, Committee, Epoch, Redemption, Transfer};
-use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued, Token};
+use fastpay_core::{Certificate, Committee, Epoch, Redemption, Transfer};
 use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::Instant;
 
-use crate::gas::{Firsts, Payouts, Plan};
 use crate::metrics::Tick;
 use crate::pending::{PendingRedemption, RedemptionId};
-use crate::policy::BelowCost;
+use crate::primary::{PrimarySide, Worth};
 use crate::redemption_logs::{RedemptionPage, ShardKey};
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::store::PENDING_MAX;
-
-/// A fee that covers less than this part of the share of a full transaction counts as hopeless: gas would have to
-/// become eight times cheaper while the redemption waits.
-const HOPELESS_DIVISOR: u64 = 8;
-/// The gas price is read again after this time, about a block.
-const GAS_PRICE_AGE_MAX: Duration = Duration::from_secs(12);
 
 /// The maximum number of pages of each redemption log in a round, read one after the other: thousands of entries a
 /// second, which is more than an authority takes from any address for long.
@@ -46,19 +38,6 @@ enum Taken {
     Later,
 }
 
-/// The state of a redemption on the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnChain {
-    /// Not redeemed.
-    Open,
-    /// Redeemed or queued in a block that may still change, or by the answers of some nodes only.
-    Settling,
-    /// In the contract's queue, in a final block.
-    Queued(Queued),
-    /// Paid in a final block.
-    Done,
-}
-
 /// The result of reading a page of a redemption log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Read {
@@ -69,16 +48,11 @@ struct Read {
     is_of_use: bool,
 }
 
-impl Relayer {
+impl<P: PrimarySide> Relayer<P> {
     /// Reads every redemption log to its end, or up to the limits of a round. Cursors move only past handled entries.
     pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
         self.align_cursors();
-        self.refresh_gas_price().await;
         let mut tick = Tick { answered: 1, ..Tick::default() };
-        if self.config.bundle.below_cost == BelowCost::Leave && self.gas_price.is_none() {
-            tracing::warn!("redemption logs are not read until the gas price is known");
-            return Ok(tick);
-        }
         let began_at = Instant::now();
         let (mut behind, mut is_held_up) = (None::<BTreeSet<ShardKey>>, false);
         for number in 0..PAGES_MAX {
@@ -172,7 +146,7 @@ impl Relayer {
                 Ok(Taken::Dealt) => next = next.saturating_add(1),
                 Ok(Taken::Later) => break,
                 Err(error) => {
-                    wait_or_stop(error)?;
+                    wait_if_it_passes(error)?;
                     break;
                 }
             }
@@ -206,17 +180,17 @@ impl Relayer {
         if self.finished.contains(&id) || is_kept {
             return Some(PassBy::Known);
         }
-        let digest = self.sender.primary().domain().transfer_digest(&certificate.order.transfer);
+        let digest = self.domain.transfer_digest(&certificate.order.transfer);
         if self.refused.contains(&(certificate.epoch, digest)) {
             return Some(PassBy::Known);
         }
-        let is_served = self.config.assets.serves(redemption.asset);
-        if is_served && !self.is_hopeless(redemption) {
+        let worth = P::worth(self, redemption);
+        if worth == Worth::Enough {
             return None;
         }
         if self.passed_by.insert(digest) {
             let totals = &mut self.state.totals;
-            let total = if is_served { &mut totals.below_cost } else { &mut totals.not_served };
+            let total = if worth == Worth::TooLittle { &mut totals.below_cost } else { &mut totals.not_served };
             *total = total.saturating_add(1);
             self.changed = true;
         }
@@ -225,17 +199,17 @@ impl Relayer {
 
     /// Whether it has the votes of a known committee.
     fn is_valid(&self, certificate: Certificate) -> bool {
-        let domain = self.sender.primary().domain();
+        let domain = self.domain;
         self.committee(certificate.epoch).is_some_and(|committee| certificate.verify(&domain, committee).is_ok())
     }
 
     /// Adds a certificate, unless it is not needed.
-    async fn take(&mut self, certificate: Certificate) -> Result<Taken, PrimaryError> {
-        let domain = self.sender.primary().domain();
+    async fn take(&mut self, certificate: Certificate) -> Result<Taken, RelayerError> {
+        let domain = self.domain;
         let epoch = certificate.epoch;
-        if self.committee(epoch).is_none() && self.sender.primary().epoch().await? >= epoch {
+        if self.committee(epoch).is_none() && P::newest_epoch(self).await? >= epoch {
             self.follow_committees().await?;
-            // A rotation that is in the chain will become final; one that is not is invented.
+            // A rotation that the Primary has will become final; one that it has not is invented.
             if self.committee(epoch).is_none() {
                 return Ok(Taken::Later);
             }
@@ -253,32 +227,21 @@ impl Relayer {
         };
         let (id, fee) = (item.id(), item.redemption.fee);
         if self.item(&id).is_some() {
-            item.firsts = self.firsts(&item.redemption).await?;
+            P::appraise(self, &mut item).await?;
             self.keep_other(item);
             return Ok(Taken::Dealt);
         }
-        match self.on_chain(&id).await? {
-            OnChain::Queued(queued) if self.is_ours(&queued) => {
-                let spending = self.spending(&id).await;
-                if spending.is_some_and(|spending| self.displaced(&item.redemption, &spending).is_some()) {
-                    self.finished.insert(id);
-                    return Ok(Taken::Dealt);
-                }
-                item.enqueue(queued);
-                self.note_queued(id, &queued);
-            }
-            OnChain::Done | OnChain::Queued(_) => {
-                self.finished.insert(id);
-                return Ok(Taken::Dealt);
-            }
-            OnChain::Open | OnChain::Settling => {
-                item.firsts = self.firsts(&item.redemption).await?;
-                let digest = domain.transfer_digest(&item.redemption.clone().into());
-                tracing::info!(
-                    sender = %id.sender, sequence = %id.sequence, %digest, %fee,
-                    "a redemption to bring to the contract"
-                );
-            }
+        if !P::is_to_do(self, &mut item).await? {
+            self.finished.insert(id);
+            return Ok(Taken::Dealt);
+        }
+        if item.queued.is_none() {
+            P::appraise(self, &mut item).await?;
+            let digest = domain.transfer_digest(&item.redemption.clone().into());
+            tracing::info!(
+                sender = %id.sender, sequence = %id.sequence, %digest, %fee,
+                "a redemption to bring to the Primary"
+            );
         }
         self.make_way();
         self.traces.seen(&item, since);
@@ -287,7 +250,7 @@ impl Relayer {
         Ok(Taken::Dealt)
     }
 
-    fn item(&self, id: &RedemptionId) -> Option<&PendingRedemption> {
+    pub(crate) fn item(&self, id: &RedemptionId) -> Option<&PendingRedemption> {
         self.state.items.get(self.state.position(id)?)
     }
 
@@ -303,7 +266,7 @@ impl Relayer {
         if !self.item(&id).is_some_and(|item| self.adds(item, &other.redemption, other.epoch)) {
             return;
         }
-        let digest = self.sender.primary().domain().transfer_digest(&other.redemption.clone().into());
+        let digest = self.domain.transfer_digest(&other.redemption.clone().into());
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, %digest, "another certificate of a number");
         self.changed = true;
         self.make_way();
@@ -321,9 +284,22 @@ impl Relayer {
         }
         if let Some(refused) = self.refused_to_make_way() {
             self.give_up_certificate(refused);
-        } else if let Some(out) = self.dust_to_make_way() {
+        } else if let Some(out) = P::dust_to_make_way(self) {
             self.leave(out);
         }
+    }
+
+    /// Reads the committees of all epochs of the Primary. If that fails now, the known ones stay valid.
+    pub(crate) async fn follow_committees(&mut self) -> Result<(), RelayerError> {
+        let known = self.committees.as_ref().map(|committees| committees.current().epoch());
+        if let Some(committees) = P::read_committees(self).await? {
+            let epoch = committees.current().epoch();
+            if known.is_some_and(|known| known < epoch) {
+                tracing::info!(%epoch, "the committee has changed");
+            }
+            self.committees = Some(committees);
+        }
+        Ok(())
     }
 
     pub(crate) fn current_epoch(&self) -> Option<Epoch> {
@@ -334,74 +310,11 @@ impl Relayer {
         self.committees.as_ref()?.get(epoch).map(AsRef::as_ref)
     }
 
-    /// Reads the committees of all epochs that began in a final block. If that fails now, the known ones stay valid.
-    pub(crate) async fn follow_committees(&mut self) -> Result<(), PrimaryError> {
-        let known = self.committees.as_ref().map(|committees| committees.current().epoch());
-        match self.epochs.read(self.committees.as_ref()).await {
-            Ok(committees) => {
-                let epoch = committees.current().epoch();
-                if known.is_some_and(|known| known < epoch) {
-                    tracing::info!(%epoch, "the committee has changed");
-                }
-                self.committees = Some(committees);
-            }
-            Err(DepositsError::Alarm(alarm)) => {
-                tracing::error!(%alarm, "the committees cannot be read; check the Ethereum nodes");
-            }
-            Err(DepositsError::Primary(error)) => return Err(error),
-            Err(error) => tracing::warn!(%error, "waiting"),
-        }
-        Ok(())
-    }
-
-    /// Whether a redemption would be the first of its word, or to its payee.
-    async fn firsts(&self, redemption: &Redemption) -> Result<Firsts, PrimaryError> {
-        let primary = self.sender.primary();
-        let order = primary.is_first_of_its_word(redemption.sender, redemption.sequence).await?;
-        let Redemption { asset, recipient, .. } = *redemption;
-        let payee = match asset {
-            Asset::ETHER => primary.is_new_account(recipient).await?,
-            Asset(token) => match Token::new(primary.clone(), token).balance_of(recipient).await {
-                Ok(balance) => balance.is_zero(),
-                Err(error @ PrimaryError::Unreachable { .. }) => return Err(error),
-                // A token that reports no balance, or burns all gas instead, counts as the most expensive.
-                Err(_) => true,
-            },
-        };
-        Ok(Firsts { order, payee })
-    }
-
-    /// Whether a fee is too small to cover its share of the gas in any transaction. Without this check, anybody could
-    /// fill all places with redemptions that cost nothing, and delay those of others.
-    fn is_hopeless(&self, redemption: &Redemption) -> bool {
-        !self.covers_part(redemption, HOPELESS_DIVISOR)
-    }
-
-    /// Whether a fee covers 1/`divisor` of its share of the gas of a full transaction, or need not cover it.
-    fn covers_part(&self, redemption: &Redemption, divisor: u64) -> bool {
-        let (Some((gas_price_wei, _)), Some(committees)) = (self.gas_price, &self.committees) else { return true };
-        let bundle = &self.config.bundle;
-        let share = Plan::Batch.gas_each(committees.current().quorum(), bundle.items_max);
-        let gas = share.saturating_add(Payouts::of(redemption, Firsts::default()).gas()) / divisor.max(1);
-        let worth = self.config.assets.worth(redemption.asset, redemption.fee).unwrap_or_default();
-        bundle.below_cost == BelowCost::Pay || worth >= u128::from(gas).saturating_mul(gas_price_wei)
-    }
-
-    /// Reads the gas price if it is needed and the last reading is old. If no node answers, the old price stays.
-    async fn refresh_gas_price(&mut self) {
-        let is_fresh = self.gas_price.is_some_and(|(_, at)| at.elapsed() < GAS_PRICE_AGE_MAX);
-        if is_fresh || self.config.bundle.below_cost != BelowCost::Leave {
-            return;
-        }
-        match self.sender.current_offer().await {
-            Ok(offer) => self.gas_price = Some((offer.price(), Instant::now())),
-            Err(error) => tracing::debug!(%error, "the gas price is unknown"),
-        }
-    }
-
     /// Whether one more redemption may wait.
     fn has_room(&self) -> bool {
-        self.state.counts().0 < PENDING_MAX || self.refused_to_make_way().is_some() || self.dust_to_make_way().is_some()
+        self.state.counts().0 < PENDING_MAX
+            || self.refused_to_make_way().is_some()
+            || P::dust_to_make_way(self).is_some()
     }
 
     /// The redemption of an ended epoch that members refused most often. Whoever has retired keys can make any number of
@@ -412,33 +325,7 @@ impl Relayer {
         refused.max_by_key(|item| item.failures()).map(PendingRedemption::id)
     }
 
-    /// A redemption whose fee covers no share of the gas now: it keeps its place only until another one needs it.
-    fn dust_to_make_way(&self) -> Option<RedemptionId> {
-        let is_dust = |item: &&PendingRedemption| {
-            self.may_make_way(item) && !item.alone && !self.covers_part(&item.redemption, 1)
-        };
-        self.state.items.iter().find(is_dust).map(PendingRedemption::id)
-    }
-
-    fn may_make_way(&self, item: &PendingRedemption) -> bool {
+    pub(crate) fn may_make_way(&self, item: &PendingRedemption) -> bool {
         item.queued.is_none() && !self.state.is_under_way(&item.id())
-    }
-
-    /// The state of a redemption on the chain. One node's answer suffices to continue with it, but never to end it.
-    pub(crate) async fn on_chain(&mut self, id: &RedemptionId) -> Result<OnChain, PrimaryError> {
-        if self.sender.primary().payout(id.sender, id.sequence).await? == Payout::Open {
-            return Ok(OnChain::Open);
-        }
-        Ok(match self.final_payout(id).await? {
-            None | Some(Payout::Open) => OnChain::Settling,
-            Some(Payout::Queued(queued)) => OnChain::Queued(queued),
-            Some(Payout::Done) => OnChain::Done,
-        })
-    }
-
-    /// The state of a redemption in final blocks; `None` if the nodes do not agree.
-    pub(crate) async fn final_payout(&mut self, id: &RedemptionId) -> Result<Option<Payout>, PrimaryError> {
-        let primary = self.sender.primary();
-        self.agreement.agree(async |node| primary.final_payout_by(node, id.sender, id.sequence).await).await
     }
 }

@@ -2,17 +2,22 @@
 
 mod error;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use fastpay_core::AccountKey;
 use fastpay_core::PrimaryAddress;
+use fastpay_ledger_client::CommitteeClient;
+use fastpay_ledger_statement::CommitteeNumber;
+use fastpay_program::Clock;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{files, stop_signal};
 use fastpay_relayer::{
-    BelowCost, Config, GasBalance, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics,
-    serve_wallets, status_json, status_text,
+    BelowCost, Config, GasBalance, Overrides, PrimarySection, PrimarySide, Relayer, State, UnlockDesk, authorities,
+    create_key, read_key, serve_metrics, serve_wallets, status_json, status_text,
 };
 use serde_json::json;
 use url::Url;
@@ -60,17 +65,26 @@ enum Action {
     },
 }
 
+/// The key that `init` makes, beside the configuration.
+const KEY_FILE: &str = "gas.key";
+
 #[derive(Debug, Args)]
 struct Init {
     /// The URL of an Ethereum node. Can be repeated.
-    #[arg(long = "rpc-url", required = true, value_parser = NodeUrl)]
+    #[arg(long = "rpc-url", required_unless_present = "ledger", conflicts_with = "ledger", value_parser = NodeUrl)]
     rpc_urls: Vec<Url>,
     /// The chain ID (EIP-155).
-    #[arg(long)]
-    chain_id: u64,
+    #[arg(long, required_unless_present = "ledger", conflicts_with = "ledger")]
+    chain_id: Option<u64>,
     /// The address of the FastPay contract.
-    #[arg(long)]
-    contract: PrimaryAddress,
+    #[arg(long, required_unless_present = "ledger", conflicts_with = "ledger")]
+    contract: Option<PrimaryAddress>,
+    /// The ledger's file, in place of Ethereum. It must exist.
+    #[arg(long, requires = "committee")]
+    ledger: Option<PathBuf>,
+    /// The number of the FastPay committee on the ledger.
+    #[arg(long, requires = "ledger")]
+    committee: Option<u32>,
     /// The JSON file of the authorities' endpoints. It must exist.
     #[arg(long, default_value = "endpoints.json")]
     endpoints: PathBuf,
@@ -113,9 +127,11 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let endpoints = std::path::absolute(&init.endpoints)?;
     runtime()?.block_on(async { authorities(&endpoints).map(drop) })?;
-    let key = create_key(&folder.join("gas.key"), init.passphrase_file.as_deref(), init.unencrypted_key)?;
-    let quoted = |value: &dyn std::fmt::Display| toml::Value::String(value.to_string()).to_string();
-    let urls: Vec<_> = init.rpc_urls.iter().map(|url| quoted(url)).collect();
+    let ledger = init.ledger.as_ref().map(std::path::absolute).transpose()?;
+    if let (Some(file), Some(number)) = (&ledger, init.committee) {
+        runtime()?.block_on(async { CommitteeClient::open(file, CommitteeNumber(number)).map(drop) })?;
+    }
+    let key = create_key(&folder.join(KEY_FILE), init.passphrase_file.as_deref(), init.unencrypted_key)?;
     let passphrase = match &init.passphrase_file {
         Some(file) if !init.unencrypted_key => {
             format!("passphrase_file = {}\n", quoted(&std::path::absolute(file)?.display()))
@@ -129,69 +145,124 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
          # http = \"127.0.0.1:9300\"\n\
          # Serves metrics to Prometheus. Keep the address private.\n\
          # metrics = \"127.0.0.1:9200\"\n\n\
-         # The assets to relay, each with the value of its smallest unit in wei of ETH.\n\
+         {}\n\
+         [key]\nfile = \"{KEY_FILE}\"\n{passphrase}\n\
+         # Send traces of one redemption in a hundred to a collector on this machine (docs/OPERATIONS.md, Traces):\n\
+         # [traces]\n# endpoint = \"http://127.0.0.1:4317\"\n# ratio = 0.01\n",
+        quoted(&endpoints.display()),
+        ledger.as_deref().map_or_else(|| on_ethereum(init), |file| on_ledger(file, init)),
+    );
+    if !files::create_public(path, text.as_bytes()).map_err(refused)? {
+        return Err(refused(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    Ok(answer(match ledger {
+        None => format!("wrote {}; send some ETH for gas to {}", path.display(), key.address()),
+        Some(_) => format!("wrote {}; the fees go to the reserve of {}", path.display(), key.address()),
+    })?)
+}
+
+fn quoted(value: &dyn std::fmt::Display) -> String {
+    toml::Value::String(value.to_string()).to_string()
+}
+
+fn on_ethereum(init: &Init) -> String {
+    let urls: Vec<_> = init.rpc_urls.iter().map(|url| quoted(url)).collect();
+    format!(
+        "# The assets to relay, each with the value of its smallest unit in wei of ETH.\n\
          [assets]\n\"0x0000000000000000000000000000000000000000\" = \"1\" # ETH\n\
          # \"0xA0b8…\" = \"400000000\" # a token with six decimals, worth 0.0004 ETH\n\n\
          # A redemption whose fee does not cover its gas: \"leave\" it, or \"pay\" for it.\n\
          # With \"pay\" anyone can spend this relayer's gas.\n[bundle]\nbelow_cost = \"leave\"\n\n\
          # The daily budget, in ETH, for unlock requests of owners without ETH; \"0\" disables them.\n\
          # [unlock]\n# daily_budget_ether = \"0.02\"\n\n\
-         [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
-         [key]\nfile = \"gas.key\"\n{passphrase}\n\
-         # Send traces of one redemption in a hundred to a collector on this machine (docs/OPERATIONS.md, Traces):\n\
-         # [traces]\n# endpoint = \"http://127.0.0.1:4317\"\n# ratio = 0.01\n",
-        quoted(&endpoints.display()),
+         [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n",
         urls.join(", "),
-        init.chain_id,
-        quoted(&init.contract),
-    );
-    if !files::create_public(path, text.as_bytes()).map_err(refused)? {
-        return Err(refused(std::io::ErrorKind::AlreadyExists.into()));
-    }
-    Ok(answer(format_args!("wrote {}; send some ETH for gas to {}", path.display(), key.address()))?)
+        init.chain_id.unwrap_or_default(),
+        quoted(&init.contract.unwrap_or_default()),
+    )
 }
 
-fn run(config: Config, once: bool) -> Result<(), CommandError> {
-    if config.bundle.below_cost == BelowCost::Pay {
-        tracing::warn!("below_cost is \"pay\": anyone can spend this relayer's gas on redemptions that pay nothing");
-    }
+fn on_ledger(file: &Path, init: &Init) -> String {
+    format!(
+        "# The assets to relay, each with the smallest fee in its smallest unit.\n\
+         [fees]\n\"0x0000000000000000000000000000000000000000\" = \"0\" # the native asset\n\n\
+         [primary]\nkind = \"ledger\"\nfile = {}\ncommittee = {}\n",
+        quoted(&file.display()),
+        init.committee.unwrap_or_default(),
+    )
+}
+
+fn run(config: Config<PrimarySection>, once: bool) -> Result<(), CommandError> {
     let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
     runtime()?.block_on(async {
-        let (metrics, http) = (config.metrics, config.http);
-        let mut stop = stop_signal()?;
-        let mut relayer = Relayer::open(config, key).await?;
-        if once {
-            let tick = relayer.run_once().await?;
-            let totals = relayer.state().totals;
-            let (redeemed, executed) = (totals.redeemed, totals.executed);
-            let (queued, parked, silent) = (tick.queued, tick.parked, tick.silent);
-            let done = json!({ "redeemed": redeemed, "executed": executed, "queued": queued, "parked": parked, "silent": silent });
-            return Ok(answer(done)?);
+        let ports = (config.metrics, config.http);
+        match config.primary.clone() {
+            PrimarySection::Ethereum(primary) => {
+                if config.bundle.below_cost == BelowCost::Pay {
+                    tracing::warn!(
+                        "below_cost is \"pay\": anyone can spend this relayer's gas on redemptions that pay nothing"
+                    );
+                }
+                let relayer = Relayer::open(config.with(primary), key).await?;
+                let desk = relayer.unlock_desk();
+                relay(relayer, desk, once, ports).await
+            }
+            PrimarySection::Ledger(settings) => {
+                let authorities = authorities(&config.endpoints)?;
+                let ledger = CommitteeClient::open(&settings.file, settings.committee)?;
+                let key = AccountKey::ethereum(key.to_bytes().0).map_err(|_| CommandError::NoKey)?;
+                let config = config.with(settings);
+                let relayer = Relayer::on_ledger(config, ledger, key, authorities, Clock::system())?;
+                relay(relayer, None, once, ports).await
+            }
         }
-        if let Some(address) = metrics {
-            let listener = tokio::net::TcpListener::bind(address).await;
-            let listener = listener.map_err(|error| CommandError::Metrics(address, error))?;
-            tracing::info!(%address, "serving metrics");
-            tokio::spawn(serve_metrics(listener, relayer.metrics(), stop.clone()));
-        }
-        if let Some(address) = http {
-            let listener = tokio::net::TcpListener::bind(address).await;
-            let listener = listener.map_err(|error| CommandError::Http(address, error))?;
-            tracing::info!(%address, "serving fees and unlock requests to wallets");
-            tokio::spawn(serve_wallets(listener, relayer.quotes(), relayer.unlock_desk(), stop.clone()));
-        }
-        relayer.run(async { drop(stop.wait_for(|stop| *stop).await) }).await?;
-        Ok(())
     })
+}
+
+async fn relay<P: PrimarySide>(
+    mut relayer: Relayer<P>,
+    desk: Option<UnlockDesk>,
+    once: bool,
+    (metrics, http): (Option<SocketAddr>, Option<SocketAddr>),
+) -> Result<(), CommandError> {
+    let mut stop = stop_signal()?;
+    if once {
+        let tick = relayer.run_once().await?;
+        let totals = relayer.state().totals;
+        let (redeemed, executed) = (totals.redeemed, totals.executed);
+        let (queued, parked, silent) = (tick.queued, tick.parked, tick.silent);
+        let done =
+            json!({ "redeemed": redeemed, "executed": executed, "queued": queued, "parked": parked, "silent": silent });
+        return Ok(answer(done)?);
+    }
+    if let Some(address) = metrics {
+        let listener = tokio::net::TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| CommandError::Metrics(address, error))?;
+        tracing::info!(%address, "serving metrics");
+        tokio::spawn(serve_metrics(listener, relayer.metrics(), stop.clone()));
+    }
+    if let Some(address) = http {
+        let listener = tokio::net::TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| CommandError::Http(address, error))?;
+        tracing::info!(%address, "serving fees to wallets");
+        tokio::spawn(serve_wallets(listener, relayer.quotes(), desk, stop.clone()));
+    }
+    relayer.run(async { drop(stop.wait_for(|stop| *stop).await) }).await?;
+    Ok(())
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-fn show_status(config: &Config, as_json: bool) -> Result<(), CommandError> {
+fn show_status(config: &Config<PrimarySection>, as_json: bool) -> Result<(), CommandError> {
     let state = State::read(&config.data_dir)?;
-    let gas_balance = runtime()?.block_on(GasBalance::ask(config, &state));
+    let gas_balance = match &config.primary {
+        PrimarySection::Ethereum(primary) => {
+            runtime()?.block_on(GasBalance::ask(&config.clone().with(primary.clone()), &state))
+        }
+        PrimarySection::Ledger(_) => None,
+    };
     let gas_balance = gas_balance.as_ref();
     Ok(answer(if as_json {
         format!("{:#}", status_json(&state, gas_balance))

@@ -38,9 +38,9 @@ impl Means {
 impl Relayer {
     /// The budget now.
     pub(crate) async fn means(&self) -> Result<Means, SendError> {
-        let offer = self.sender.current_offer().await?;
-        let mined = self.sender.mined().await?;
-        let balance = self.sender.primary().ether_balance(self.address()).await?;
+        let offer = self.primary.sender.current_offer().await?;
+        let mined = self.primary.sender.mined().await?;
+        let balance = self.primary.sender.primary().ether_balance(self.address()).await?;
         let waiting = self.state.bundles.iter().map(|bundle| &bundle.submission);
         let waiting = waiting.filter(|submission| submission.nonce >= mined).map(cost_max);
         let reserved = waiting.fold(U256::ZERO, U256::saturating_add);

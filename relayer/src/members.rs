@@ -10,14 +10,15 @@ use fastpay_program::files;
 use fastpay_rpc::json::MemberEndpoints;
 use tokio::time::Instant;
 
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::primary::PrimarySide;
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 
 /// How often the contract is asked for a new committee, and authorities for members without an address.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum time for their answers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Relayer {
+impl<P: PrimarySide> Relayer<P> {
     /// Follows the committee, and finds its members.
     pub(crate) async fn find_members(&mut self) -> Result<(), RelayerError> {
         let is_first = self.members_asked_at.is_none();
@@ -26,10 +27,10 @@ impl Relayer {
         }
         self.members_asked_at = Some(Instant::now());
         if !is_first && let Err(error) = self.follow_committees().await {
-            wait_or_stop(error)?;
+            wait_if_it_passes(error)?;
         }
         let Some(committees) = &self.committees else { return Ok(()) };
-        let network = self.voters.network(&self.sender.primary().domain(), committees);
+        let network = self.voters.network(&self.domain, committees);
         if is_first {
             network.learn(self.known_members().read());
         }

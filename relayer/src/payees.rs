@@ -27,7 +27,8 @@ impl Relayer {
     pub(crate) async fn may_spend_gas(&self, item: &PendingRedemption) -> Result<bool, PrimaryError> {
         let Redemption { asset, recipient, .. } = item.redemption;
         Ok(asset == Asset::ETHER
-            && (self.state.payees.contains_key(&recipient) || self.sender.primary().has_code(recipient).await?))
+            && (self.state.payees.contains_key(&recipient)
+                || self.primary.sender.primary().has_code(recipient).await?))
     }
 
     /// Decides about a redemption whose payee may spend gas. Only a transaction of its own shows how much.

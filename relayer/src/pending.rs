@@ -75,6 +75,16 @@ pub struct Parked {
     pub until_ms: u64,
 }
 
+/// Votes in the contract's form, as members of this committee. Those of nobody are left out.
+pub(crate) fn unpacked(votes: &[u8], committee: &Committee) -> Vec<ContractVote> {
+    let votes = votes.chunks(VOTE_BYTES).filter_map(|packed| {
+        let (index, signature) = packed.split_first()?;
+        let authority = committee.members().get(usize::from(*index))?.name;
+        Some(ContractVote { authority, signature: EcdsaSignature(signature.try_into().ok()?) })
+    });
+    votes.collect()
+}
+
 impl PendingRedemption {
     /// The redemption of a verified certificate; `None` if that is of another transfer.
     #[must_use]
@@ -156,13 +166,8 @@ impl PendingRedemption {
     /// Whether its votes are a quorum of this committee, as the contract counts them.
     pub(crate) fn is_certified_by(&self, domain: &Domain, committee: &Committee) -> bool {
         let digest = domain.redemption_vote_digest(self.epoch, &self.redemption);
-        let votes = self.votes.chunks(VOTE_BYTES).filter_map(|packed| {
-            let (index, signature) = packed.split_first()?;
-            let authority = committee.members().get(usize::from(*index))?.name;
-            let signature = EcdsaSignature(signature.try_into().ok()?);
-            ContractVote { authority, signature }.verify(committee, digest).ok()
-        });
-        let votes: Vec<_> = votes.collect();
+        let votes = unpacked(&self.votes, committee).into_iter();
+        let votes: Vec<_> = votes.filter_map(|vote| vote.verify(committee, digest).ok()).collect();
         VerifiedContractVote::quorum(committee, digest, &votes).is_some_and(|quorum| self.votes == quorum)
     }
 

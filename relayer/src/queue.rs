@@ -6,9 +6,9 @@ use fastpay_core::{Asset, Redemption};
 use fastpay_ethereum::{Call, Queued, utc};
 
 use crate::bundle::{Ready, Trial};
+use crate::ethereum::OnChain;
 use crate::follow::{DISPLACED, Outcome};
 use crate::gas::Plan;
-use crate::ingest::OnChain;
 use crate::means::Means;
 use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::BelowCost;
@@ -132,7 +132,7 @@ impl Relayer {
             true => {
                 self.follow_committees().await?;
                 let Some(committees) = self.committees.clone() else { return Ok(()) };
-                let domain = self.sender.primary().domain();
+                let domain = self.domain;
                 let agreement = self.voters.agree(&domain, &committees, vec![item.clone()]).await.agreement;
                 let Some(agreement) = agreement else {
                     self.postpone(item.id(), "too few authorities of the current committee certify it again".into());
@@ -141,11 +141,11 @@ impl Relayer {
                 agreement.votes
             }
         };
-        let call = Call::execute_queued(self.sender.primary().contract(), &item.redemption, votes);
-        let trials = Trials::with(&self.sender, Plan::Certificates, quorum, means);
+        let call = Call::execute_queued(self.primary.sender.primary().contract(), &item.redemption, votes);
+        let trials = Trials::with(&self.primary.sender, Plan::Certificates, quorum, means);
         match trials.attempt(std::slice::from_ref(&item), call).await? {
             Trial::Succeeds(Ready { call, gas_limit }) => {
-                let submission = self.sender.prepare_within(call, &means.offer, gas_limit).await?;
+                let submission = self.primary.sender.prepare_within(call, &means.offer, gas_limit).await?;
                 means.spend(gas_limit);
                 self.send(submission, &[item]).await
             }

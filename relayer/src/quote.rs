@@ -9,13 +9,13 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use fastpay_core::{Amount, Asset};
+use fastpay_core::{Amount, Asset, Domain};
 use fastpay_ethereum::Sender;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::assets::Assets;
+use crate::assets::{Assets, Fees};
 use crate::config::Config;
 use crate::gas::{Firsts, Payouts, Plan};
 
@@ -76,10 +76,15 @@ impl Quotes {
         self.0.subscribe()
     }
 
-    /// Publishes a new quote if there are readers and the last one is old.
-    pub(crate) async fn refresh(&self, config: &Config, sender: &Sender, quorum: usize) {
+    /// Whether there are readers, and the last quote is old.
+    fn is_due(&self) -> bool {
         let is_fresh = self.0.borrow().as_ref().is_some_and(|(_, at)| at.elapsed() < REFRESH);
-        if is_fresh || self.0.receiver_count() == 0 {
+        !is_fresh && self.0.receiver_count() > 0
+    }
+
+    /// Publishes a new quote if that is due.
+    pub(crate) async fn refresh(&self, config: &Config, sender: &Sender, quorum: usize) {
+        if !self.is_due() {
             return;
         }
         let offer = match sender.current_offer().await {
@@ -96,6 +101,16 @@ impl Quotes {
             fees: Quote::fees(&config.assets, quorum, gas_price_wei),
         };
         self.0.send_replace(Some((Arc::new(quote), Instant::now())));
+    }
+
+    /// Publishes the fees for a ledger if that is due. There is no gas, and nothing waits for company.
+    pub(crate) fn refresh_on_ledger(&self, domain: &Domain, relayer: Address, fees: &Fees) {
+        if self.is_due() {
+            let (chain_id, contract) = (domain.chain_id(), domain.contract());
+            let (gas_price_wei, wait_ms_max, fees) = (0, 0, fees.all());
+            let quote = Quote { chain_id, contract, relayer, gas_price_wei, wait_ms_max, fees };
+            self.0.send_replace(Some((Arc::new(quote), Instant::now())));
+        }
     }
 }
 

@@ -1,35 +1,33 @@
 //! The relayer's loop: reads the redemption logs, follows transactions under way, submits waiting redemptions.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, Endpoints, EndpointsError};
-use fastpay_core::{Committees, Digest, Epoch, PrimaryAddress};
-use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
+use fastpay_core::{Committees, Digest, Domain, Epoch, PrimaryAddress};
+use fastpay_ethereum::{PrimaryError, SendError};
+use fastpay_ledger_client::{OpenCommitteeError, ReserveError};
 use fastpay_program::Clock;
-use fastpay_telemetry::{Export, Service, TraceError, Tracer};
+use fastpay_telemetry::{Export, Service, TraceError, TraceSettings, Tracer};
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::ethereum::Ethereum;
 use crate::metrics::{Metrics, Tick};
-use crate::node_agreement::NodeAgreement;
 use crate::pending::RedemptionId;
+use crate::primary::PrimarySide;
 use crate::quote::{QuoteReader, Quotes};
 use crate::redemption_logs::{OPTIONS, RedemptionLogs};
 use crate::store::{State, Store, StoreError};
 use crate::traces::Traces;
-use crate::unlock::Unlocking;
 use crate::votes::Voters;
 
 /// The maximum number of finished redemptions, and of skipped ones, kept in memory to recognise them in other
 /// authorities' redemption logs.
 const RECENT_MAX: usize = 100_000;
-
-/// The interval between reads of the gas key's balance.
-const BALANCE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why the relayer stops. It waits for all other failures to pass.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +47,15 @@ pub enum RelayerError {
     /// A stored transaction cannot be continued.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The ledger's file cannot be used.
+    #[error(transparent)]
+    OpenLedger(#[from] OpenCommitteeError),
+    /// The ledger does not answer, or not with what can be proven.
+    #[error(transparent)]
+    Ledger(#[from] fastpay_ledger_client::ClientError),
+    /// An instruction to the ledger cannot be stored or continued.
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
     /// The exporter of traces cannot be started.
     #[error(transparent)]
     Traces(#[from] TraceError),
@@ -59,115 +66,74 @@ pub enum RelayerError {
 
 /// A relayer with its state and connections.
 #[derive(Debug)]
-pub struct Relayer {
-    pub(crate) config: Config,
+pub struct Relayer<P: PrimarySide = Ethereum> {
+    pub(crate) config: Config<P::Settings>,
     pub(crate) clock: Clock,
-    pub(crate) sender: Sender,
+    pub(crate) primary: P,
+    pub(crate) domain: Domain,
     pub(crate) redemption_logs: RedemptionLogs,
     pub(crate) voters: Voters,
-    pub(crate) agreement: NodeAgreement,
     store: Store,
     pub(crate) state: State,
     /// True while the state differs from the file.
     pub(crate) changed: bool,
-    /// The committees of all epochs that began in a final block; `None` before the Primary has answered.
+    /// The committees of all epochs that have begun; `None` before the Primary has answered.
     pub(crate) committees: Option<Committees>,
-    pub(crate) epochs: EpochReader,
     pub(crate) finished: Recent<RedemptionId>,
     /// Certificates that were left to others without verifying their signatures, to count each once. Anybody may have
     /// forged them, so they have no other effect.
     pub(crate) passed_by: Recent<Digest>,
     /// Certificates of ended epochs that were set aside, by epoch and order. Their numbers may have others.
     pub(crate) refused: Recent<(Epoch, Digest)>,
-    /// When each transaction was last offered, by its nonce.
-    pub(crate) offered_at: HashMap<u64, Instant>,
-    /// When nodes began to refuse each transaction that no node knows, by its nonce.
-    pub(crate) refused_since: HashMap<u64, Instant>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) traces: Traces,
     /// Exports the traces until it is dropped.
     _export: Option<Export>,
-    balance_asked_at: Option<Instant>,
     /// When members were last looked for.
     pub(crate) members_asked_at: Option<Instant>,
-    /// The gas price in wei, and when it was read.
-    pub(crate) gas_price: Option<(u128, Instant)>,
     pub(crate) quotes: Quotes,
-    pub(crate) unlocking: Unlocking,
 }
 
-impl Relayer {
-    /// Opens the state and prepares all connections; nothing is sent yet. Must be called within a tokio
-    /// runtime.
-    ///
-    /// # Errors
-    /// If the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer is no error:
-    /// the relayer waits for it.
-    pub async fn open(config: Config, key: PrivateKeySigner) -> Result<Self, RelayerError> {
-        let authorities = authorities(&config.endpoints)?;
-        let primary = match Primary::connect(config.primary.clone()).await {
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "starting without the Primary");
-                Primary::connect_lazily(config.primary.clone())?
-            }
-            primary => primary?,
-        };
-        Self::over(config, key, primary, authorities, Clock::system())
-    }
-
-    /// As [`Relayer::open`], with these connections and this clock.
-    ///
-    /// # Errors
-    /// If the state cannot be used.
-    pub fn over(
-        config: Config,
-        key: PrivateKeySigner,
-        primary: Primary,
+impl<P: PrimarySide> Relayer<P> {
+    /// A relayer with the state in the configured folder, of the deployment with this domain. `address` receives the
+    /// fees.
+    pub(crate) fn with(
+        config: Config<P::Settings>,
+        primary: P,
+        (domain, address): (Domain, PrimaryAddress),
         authorities: Vec<AuthorityClient>,
         clock: Clock,
     ) -> Result<Self, RelayerError> {
-        let (store, mut state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
+        let (store, mut state) = Store::open(&config.data_dir, domain.chain_id(), domain.contract())?;
         state.items.iter_mut().for_each(|item| item.take_up(clock.now_ms()));
-        let agreement = NodeAgreement::new(primary.nodes());
         let mut finished = Recent::default();
         for left in &state.left {
             finished.insert(left.item);
         }
-        let (epochs, unlocking) = (EpochReader::new(primary.clone()), Unlocking::new(primary.clone()));
-        let domain = primary.domain();
-        let sender = Sender::new(primary, key, config.sender.clone());
-        state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
-        state.free_nonces.iter().for_each(|nonce| sender.release(*nonce));
-        let changed = state.address.replace(sender.address()) != Some(sender.address());
-        let (tracer, export) = start_traces(&config, sender.address())?;
+        let changed = state.address.replace(address) != Some(address);
+        let (tracer, export) = start_traces(config.traces.as_ref(), address)?;
         let traces = Traces::new(tracer, domain);
         let (items, bundles) = (state.items.len(), state.bundles.len());
-        tracing::info!(address = %sender.address(), items, bundles, "relayer opened");
+        tracing::info!(%address, items, bundles, "relayer opened");
         Ok(Self {
             config,
             clock,
-            sender,
+            primary,
+            domain,
             voters: Voters::new(authorities.clone()),
             redemption_logs: RedemptionLogs::new(authorities),
-            agreement,
             store,
             state,
             changed,
             committees: None,
-            epochs,
             finished,
             passed_by: Recent::default(),
             refused: Recent::default(),
-            offered_at: HashMap::new(),
-            refused_since: HashMap::new(),
             metrics: Arc::new(Metrics::new()),
             traces,
             _export: export,
-            balance_asked_at: None,
             members_asked_at: None,
-            gas_price: None,
             quotes: Quotes::default(),
-            unlocking,
         })
     }
 
@@ -189,12 +155,6 @@ impl Relayer {
         self.quotes.subscribe()
     }
 
-    /// The address that pays for gas and receives the fees.
-    #[must_use]
-    pub fn address(&self) -> PrimaryAddress {
-        self.sender.address()
-    }
-
     /// Runs until `stop` is ready, even in the middle of a round: work under way is on disk.
     ///
     /// # Errors
@@ -206,11 +166,7 @@ impl Relayer {
             let round = async {
                 let tick = self.tick(false).await?;
                 tracing::debug!(?tick, "round done");
-                self.unlock_round().await?;
-                self.refresh_balance().await;
-                if let Some(committees) = &self.committees {
-                    self.quotes.refresh(&self.config, &self.sender, committees.current().quorum()).await;
-                }
+                P::end_round(self).await?;
                 tokio::time::sleep(pause).await;
                 Ok::<_, RelayerError>(())
             };
@@ -247,12 +203,11 @@ impl Relayer {
         let mut tick = Tick { answered: 1, ..Tick::default() };
         if self.is_identified().await? {
             self.find_members().await?;
-            let primary = self.sender.primary();
-            self.agreement.refresh_heads(async |node| primary.head_time_by(node).await).await;
-            tick = self.take_feeds().await?;
+            if P::begin_round(self).await {
+                tick = self.take_feeds().await?;
+            }
             self.save()?;
-            self.follow_bundles().await?;
-            self.submit_bundles(eager).await?;
+            P::submit(self, eager).await?;
             self.save()?;
         }
         let now = self.clock.now_ms();
@@ -266,24 +221,6 @@ impl Relayer {
         Ok(tick)
     }
 
-    /// Reads the gas key's balance for the operator. If no node answers now, a later round reads it.
-    async fn refresh_balance(&mut self) {
-        if self.balance_asked_at.is_some_and(|at| at.elapsed() < BALANCE_INTERVAL) {
-            return;
-        }
-        self.balance_asked_at = Some(Instant::now());
-        match self.sender.primary().ether_balance(self.sender.address()).await {
-            Ok(wei) => {
-                if wei.is_zero() {
-                    let key = self.sender.address();
-                    tracing::warn!(%key, "the gas key has no ETH, so nothing can be submitted; send it some");
-                }
-                self.metrics.observe_balance(wei);
-            }
-            Err(error) => tracing::debug!(%error, "the gas key's balance is unknown"),
-        }
-    }
-
     /// Writes the state to disk if it has changed.
     pub(crate) fn save(&mut self) -> Result<(), RelayerError> {
         if self.changed {
@@ -291,15 +228,6 @@ impl Relayer {
             self.changed = false;
         }
         Ok(())
-    }
-
-    /// Removes a redemption that is finally redeemed.
-    pub(crate) fn finish(&mut self, id: RedemptionId) {
-        if let Some(position) = self.state.position(&id) {
-            self.state.items.remove(position);
-            self.changed = true;
-        }
-        self.finished.insert(id);
     }
 
     fn poll_interval(&self) -> Duration {
@@ -317,8 +245,11 @@ pub fn authorities(endpoints: &Path) -> Result<Vec<AuthorityClient>, RelayerErro
     Ok(clients.collect::<Result<_, _>>()?)
 }
 
-fn start_traces(config: &Config, address: PrimaryAddress) -> Result<(Tracer, Option<Export>), TraceError> {
-    let Some(settings) = &config.traces else { return Ok((Tracer::off(), None)) };
+fn start_traces(
+    settings: Option<&TraceSettings>,
+    address: PrimaryAddress,
+) -> Result<(Tracer, Option<Export>), TraceError> {
+    let Some(settings) = settings else { return Ok((Tracer::off(), None)) };
     let service = Service { name: "fastpay-relayer", instance: Some(address.to_string()) };
     let (tracer, export) = Export::start(settings, service)?;
     tracing::info!(collector = %settings.endpoint.url(), ratio = settings.ratio.get(), "tracing redemptions");
@@ -326,11 +257,19 @@ fn start_traces(config: &Config, address: PrimaryAddress) -> Result<(Tracer, Opt
 }
 
 /// Waits for failures that pass with time, or that the operator can repair from outside, such as an empty gas account.
-pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
-    match error {
-        PrimaryError::InsufficientFunds | PrimaryError::Reverted(_) => {}
-        ref error if error.is_retryable() => {}
-        error => return Err(error.into()),
+pub(crate) fn wait_if_it_passes(error: RelayerError) -> Result<(), RelayerError> {
+    let passes = match &error {
+        RelayerError::Primary(error) | RelayerError::Send(SendError::Primary(error)) => {
+            matches!(error, PrimaryError::InsufficientFunds | PrimaryError::Reverted(_)) || error.is_retryable()
+        }
+        RelayerError::Send(error) => error.is_retryable(),
+        RelayerError::Ledger(error) | RelayerError::Reserve(ReserveError::Ledger(error)) => {
+            matches!(error, fastpay_ledger_client::ClientError::NoAnswer { .. })
+        }
+        _ => false,
+    };
+    if !passes {
+        return Err(error);
     }
     tracing::warn!(%error, "waiting");
     Ok(())

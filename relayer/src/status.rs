@@ -1,6 +1,7 @@
 //! The relayer's last stored state, for its operator.
 
 use alloy::primitives::utils::format_ether;
+use fastpay_core::AccountId;
 use fastpay_ethereum::utc;
 use serde_json::{Value, json};
 
@@ -19,25 +20,38 @@ const LEFT_SHOWN: usize = 20;
 pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     let t = state.totals;
     let (open, in_queue) = state.counts();
+    let is_on_ledger = state.chain_id == 0;
     let mut lines = vec![
-        format!("contract       {} on chain {}", state.contract, state.chain_id),
+        match is_on_ledger {
+            true => format!("ledger         committee with the domain {}", state.contract),
+            false => format!("contract       {} on chain {}", state.contract, state.chain_id),
+        },
         format!(
             "redeemed       {} by us, {} by others; {} never paid, for their numbers were spent on other orders",
             t.redeemed, t.redeemed_by_others, t.displaced
         ),
-        format!("to do          {open}, of which {} in {} transactions", under_way(state), state.bundles.len()),
-        format!("decision       {}", decision_text(state, gas_balance)),
-        format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed),
     ];
-    lines.extend(gas_balance.map(gas_balance_text));
-    lines.push(format!(
-        "unlocking      {} undecided; {} requested, {} upheld, {} voided by us; {} ETH spent on the last day",
-        state.unlock.open.len(),
-        t.unlock_requested,
-        t.unlock_upheld,
-        t.unlock_voided,
-        format_ether(state.unlock.spent_wei)
-    ));
+    if is_on_ledger {
+        lines.push(format!("to do          {open}"));
+        lines.extend(state.address.map(|address| format!("reserve        {}", AccountId::from_ethereum(address))));
+    } else {
+        lines.push(format!(
+            "to do          {open}, of which {} in {} transactions",
+            under_way(state),
+            state.bundles.len()
+        ));
+        lines.push(format!("decision       {}", decision_text(state, gas_balance)));
+        lines.push(format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed));
+        lines.extend(gas_balance.map(gas_balance_text));
+        lines.push(format!(
+            "unlocking      {} undecided; {} requested, {} upheld, {} voided by us; {} ETH spent on the last day",
+            state.unlock.open.len(),
+            t.unlock_requested,
+            t.unlock_upheld,
+            t.unlock_voided,
+            format_ether(state.unlock.spent_wei)
+        ));
+    }
     for open in &state.unlock.open {
         let (ours, until) = (if open.is_ours { ", requested by us" } else { "" }, utc(open.voidable_from));
         let OpenUnlock { account, sequence, waits_for, .. } = open;
@@ -50,7 +64,7 @@ pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
         lines.push(format!("               {} order {}: due {}", id.sender, id.sequence, utc(queued.executable_at)));
     }
     lines.push(format!(
-        "left out       {} for a while, {} for good, {} for their asset, {} for the gas",
+        "left out       {} for a while, {} for good, {} for their asset, {} for their fee",
         parked(state).count(),
         t.given_up.saturating_add(t.failed_alone),
         t.not_served,

@@ -8,12 +8,12 @@ use fastpay_core::{Committees, Epoch};
 use fastpay_ethereum::{Call, Offer, PrimaryError, SendError, Sender, Submission, gas_limit, utc};
 
 use crate::bundle::{Ready, Sifted, Trial, by_certificates, sift};
+use crate::ethereum::OnChain;
 use crate::gas::Plan;
-use crate::ingest::OnChain;
 use crate::means::Means;
 use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::store::Bundle;
 use crate::votes::Asked;
 
@@ -45,11 +45,7 @@ impl Relayer {
         // The next transaction gets the free nonce. Without one, fill the gap: later transactions wait for it.
         let filled = self.fill_gap().await;
         for outcome in [submitted, filled] {
-            match outcome {
-                Err(RelayerError::Primary(error)) => wait_or_stop(error)?,
-                Err(RelayerError::Send(error)) => wait_or_stop_sending(error)?,
-                outcome => outcome?,
-            }
+            outcome.or_else(wait_if_it_passes)?;
         }
         Ok(())
     }
@@ -62,7 +58,7 @@ impl Relayer {
             self.note_decision(Decision::default());
             return Ok(());
         }
-        let primary = self.sender.primary();
+        let primary = self.primary.sender.primary();
         let now = primary.latest_head().await?.timestamp();
         let paused_until = primary.paused_until().await?;
         self.note_pause(paused_until);
@@ -102,20 +98,11 @@ impl Relayer {
         if !self.state.has_gap() {
             return Ok(());
         }
-        let offer = self.sender.current_offer().await?;
+        let offer = self.primary.sender.current_offer().await?;
         let call = Call { to: self.address(), value: Default::default(), data: Default::default() };
-        let submission = self.sender.prepare_within(call, &offer, FILLER_GAS).await?;
+        let submission = self.primary.sender.prepare_within(call, &offer, FILLER_GAS).await?;
         tracing::info!(nonce = submission.nonce, "sending an empty transaction to use a free nonce");
         self.send(submission, &[]).await
-    }
-
-    /// Leaves redemptions of assets that the operator's list no longer contains.
-    fn leave_what_is_not_served(&mut self) {
-        let is_left = |item: &&PendingRedemption| {
-            !self.config.assets.serves(item.redemption.asset) && !self.state.is_under_way(&item.id())
-        };
-        let left: Vec<_> = self.state.items.iter().filter(is_left).map(PendingRedemption::id).collect();
-        left.into_iter().for_each(|id| self.leave_unserved(id));
     }
 
     /// Gives a transaction of its own to each redemption that shared one without effect, or that pays a contract. It
@@ -138,20 +125,6 @@ impl Relayer {
         Ok(())
     }
 
-    /// The redemptions that can be submitted, the oldest first. Those of ended epochs, which retired keys may have made, come
-    /// after the others, and those that members refused come last.
-    fn open_items(&self) -> Vec<PendingRedemption> {
-        let now = self.clock.now_ms();
-        let is_open = |item: &&PendingRedemption| {
-            item.queued.is_none() && !item.is_parked(now) && !self.state.is_under_way(&item.id())
-        };
-        let mut open: Vec<_> = self.state.items.iter().filter(is_open).cloned().collect();
-        if let Some(current) = self.current_epoch() {
-            open.sort_by_key(|item| (item.is_unproven(current), item.is_refused(current)));
-        }
-        open
-    }
-
     async fn ended(
         &self,
         committees: &Committees,
@@ -161,7 +134,7 @@ impl Relayer {
         let epochs: BTreeSet<Epoch> = items.iter().map(|item| item.epoch).collect();
         let mut ended = BTreeSet::new();
         for epoch in epochs.into_iter().filter(|epoch| *epoch != committees.current().epoch()) {
-            let valid_until = self.sender.primary().epoch_valid_until(epoch).await?;
+            let valid_until = self.primary.sender.primary().epoch_valid_until(epoch).await?;
             if valid_until < now.saturating_add(ENDING_MARGIN_S) {
                 ended.insert(epoch);
             }
@@ -233,7 +206,7 @@ impl Relayer {
             let (asset, amount) = (item.redemption.asset, U256::from(item.redemption.amount.0));
             let available = match left.get(&asset) {
                 Some(available) => *available,
-                None => self.sender.primary().outflow_available(asset).await?,
+                None => self.primary.sender.primary().outflow_available(asset).await?,
             };
             let rest = available.checked_sub(amount);
             left.insert(asset, rest.unwrap_or(available));
@@ -261,8 +234,8 @@ impl Relayer {
         outlook: &mut Outlook,
         items: Vec<PendingRedemption>,
     ) -> Result<bool, RelayerError> {
-        let contract = self.sender.primary().contract();
-        let trials = Trials::new(&self.sender, Plan::Certificates, outlook);
+        let contract = self.primary.sender.primary().contract();
+        let trials = Trials::new(&self.primary.sender, Plan::Certificates, outlook);
         let sifted = sift(items, async |part| trials.attempt(part, by_certificates(contract, part)).await).await?;
         self.submit_sifted(outlook, sifted).await
     }
@@ -274,8 +247,8 @@ impl Relayer {
         outlook: &mut Outlook,
         items: Vec<PendingRedemption>,
     ) -> Result<bool, RelayerError> {
-        let (domain, contract) = (self.sender.primary().domain(), self.sender.primary().contract());
-        let trials = Trials::new(&self.sender, Plan::Batch, outlook);
+        let (domain, contract) = (self.domain, self.primary.sender.primary().contract());
+        let trials = Trials::new(&self.primary.sender, Plan::Batch, outlook);
         let (voters, committees) = (&mut self.voters, &outlook.committees);
         let Asked { agreement, refused, unknown } = voters.agree(&domain, committees, items).await;
         let sifted = match agreement {
@@ -325,7 +298,7 @@ impl Relayer {
         }
         self.save()?;
         let Some((items, Ready { call, gas_limit })) = sifted.good else { return Ok(false) };
-        let submission = self.sender.prepare_within(call, &outlook.means.offer, gas_limit).await?;
+        let submission = self.primary.sender.prepare_within(call, &outlook.means.offer, gas_limit).await?;
         outlook.means.spend(gas_limit);
         self.send(submission, &items).await?;
         Ok(true)
@@ -347,7 +320,7 @@ impl Relayer {
     /// Writes a transaction to disk, and sends it.
     pub(crate) async fn send_bundle(&mut self, bundle: Bundle) -> Result<(), RelayerError> {
         let submission = bundle.submission.clone();
-        self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
+        self.primary.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.metrics.submitted.inc();
         // Somebody else has used the free nonces below it.
         self.state.free_nonces.retain(|free| *free > submission.nonce);
@@ -355,14 +328,14 @@ impl Relayer {
         self.changed = true;
         // Write it to disk before sending it: a restart then finds this transaction and sends no second one.
         self.save()?;
-        match self.sender.broadcast(&submission).await {
+        match self.primary.sender.broadcast(&submission).await {
             Ok(()) => Ok(()),
             Err(SendError::Unsendable { reason, .. }) => {
                 let newest = self.state.bundles.len().saturating_sub(1);
                 self.take_apart(newest, &reason.to_string());
                 self.save()
             }
-            Err(error) => wait_or_stop_sending(error),
+            Err(error) => wait_if_it_passes(error.into()),
         }
     }
 
@@ -424,16 +397,5 @@ impl<'a> Trials<'a> {
             Err(PrimaryError::Reverted(revert)) => Ok(Trial::Reverts(revert)),
             Err(error) => Err(error),
         }
-    }
-}
-
-pub(crate) fn wait_or_stop_sending(error: SendError) -> Result<(), RelayerError> {
-    match error {
-        SendError::Primary(error) => wait_or_stop(error),
-        error if error.is_retryable() => {
-            tracing::warn!(%error, "waiting");
-            Ok(())
-        }
-        error => Err(error.into()),
     }
 }

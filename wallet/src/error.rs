@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress, SequenceNumber};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
-use fastpay_ledger_client::{ClientError, GroupsError, OpenCommitteeError};
+use fastpay_ledger_client::{ClientError, GroupsError, InstructionErrand, OpenCommitteeError, ReserveError};
 use fastpay_ledger_statement::{ClusterId, Rejection};
 use fastpay_program::ErrorKind;
 use fastpay_program::console::LostAnswer;
 
 use crate::decimal::DecimalError;
-use crate::folder::{ConfigError, ContactError, FolderError, InstructionErrand, KeyError};
+use crate::folder::{ConfigError, ContactError, FolderError, KeyError};
 use crate::link::LinkError;
 use fastpay_client::NetworkError;
 use fastpay_client::QuorumError;
@@ -302,6 +302,20 @@ impl WalletError {
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Audit(_) => ErrorKind::Audit,
             Self::Output(_) => ErrorKind::Output,
+        }
+    }
+}
+
+impl From<ReserveError> for WalletError {
+    fn from(error: ReserveError) -> Self {
+        match error {
+            ReserveError::Journal(error) => Self::Folder(error.into()),
+            ReserveError::Ledger(error) => Self::Ledger(error),
+            ReserveError::Rejected(why) => Self::Rejected(why),
+            ReserveError::UnknownOutcome(cluster, path) => Self::UnknownOutcome(cluster, path),
+            ReserveError::Unfinished(errand) => Self::UnfinishedInstruction(errand),
+            ReserveError::NoRedemption => Self::Argument(error.to_string()),
+            ReserveError::UnknownEpoch(_) => Self::OtherCommittee,
         }
     }
 }

@@ -4,9 +4,9 @@
 //!  Wallet ──┬─► folder           (files: keys, orders written ahead, received certificates)
 //!           └─► fastpay-client   (the committee: quorums, and the verdict on its answers)
 //!  ChainAccount ─► the Primary: deposit, redeem without a relayer, claim; written ahead as well
-//!  Reserve      ─► the same on a ledger: deposit, redeem
+//!  Reserve      ─► the same on a ledger: deposit, redeem (of `fastpay_ledger_client`)
 //! ```
-//! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`, `reserve`,
+//! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
 //! `payout`, `spent`, `relayers`, `fees`, `unlock`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
 //! Invariants: an authority's answer is verified, or agreed by f + 1, before the wallet acts on it; an order is on
@@ -32,7 +32,6 @@ mod open;
 mod payout;
 mod receive;
 mod relayers;
-mod reserve;
 mod spent;
 mod unlock;
 mod view;
@@ -47,6 +46,7 @@ pub use audit::{
 pub use chain::{ChainAccount, ChainListener, Claim, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
 pub use error::WalletError;
+pub use fastpay_ledger_client::{CarriedOut, InstructionErrand, Reserve, ReserveError, StoredInstruction};
 pub use fastpay_program::ErrorKind;
 pub use fees::Offer;
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LabelTooLong, LinkError, PaymentLink, check_label};
@@ -58,7 +58,6 @@ pub use payout::{
     QueuedRedemption, check_account, check_not_paused, check_recipient, parse_address, queued_redemption, would_queue,
 };
 pub use receive::Collected;
-pub use reserve::{CarriedOut, Reserve};
 pub use spent::{RedemptionState, redemption_state};
 pub use unlock::Unlocking;
 pub use view::{AccountView, AuthorityView, assets_of};

@@ -2,6 +2,7 @@
 //! so one that is faulty can neither deceive nor ignore it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, AccountKey, Asset, Balance, SequenceNumber};
@@ -10,12 +11,12 @@ use fastpay_ledger_statement::{
     Partition, ProvenAnswer, ReadProof, Reading, Rejection, Request, StateKey, StatementVerifier, Time, Wire,
 };
 use tokio::task::JoinSet;
-use tonic::transport::Channel;
 
 use crate::api::proto::ledger_client::LedgerClient;
 use crate::api::proto::{ReadReply, ReadRequest, StatusReply, StatusRequest, SubmitRequest};
 use crate::api::{ANSWER_TIMEOUT, MESSAGE_BYTES_MAX, channel, verify_status};
 use crate::network::Network;
+use crate::transport::{Carrier, Transport};
 
 /// An instruction is sent again under the next number at most so often: others may use the same key.
 const TRIES: usize = 5;
@@ -48,9 +49,9 @@ pub enum ClientError {
 }
 
 /// The way to a member.
-pub type Connection = (MemberKey, Channel);
+pub type Connection = (MemberKey, Transport);
 
-/// A client.
+/// A client. A clone has the same connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     layout: Layout,
@@ -79,14 +80,23 @@ impl Client {
     /// [`ClientError::Genesis`].
     pub fn new(network: &Network) -> Result<Self, ClientError> {
         let layout = network.layout(network.genesis().partition.settlement)?;
-        let connect = |key: &MemberKey| Some((*key, channel(network.addresses(key)?.api)));
-        let clusters = network.genesis().clusters.keys();
+        let connect = |key: &MemberKey| network.addresses(key).map(|at| Transport::Connection(channel(at.api)));
+        Ok(Self::over(layout, connect))
+    }
+
+    /// A client whose calls are carried, such as by a simulated network.
+    #[must_use]
+    pub fn carried(layout: Layout, carrier: impl Fn(&MemberKey) -> Arc<dyn Carrier>) -> Self {
+        Self::over(layout, |key| Some(Transport::Carried(carrier(key))))
+    }
+
+    fn over(layout: Layout, connect: impl Fn(&MemberKey) -> Option<Transport>) -> Self {
         let members = |cluster: &ClusterId| {
-            let keys = layout.members(*cluster)?.keys();
-            Some((*cluster, keys.iter().filter_map(connect).collect()))
+            let keys = layout.members(*cluster)?.keys().iter();
+            Some((*cluster, keys.filter_map(|key| Some((*key, connect(key)?))).collect()))
         };
-        let members = clusters.filter_map(members).collect();
-        Ok(Self { layout, members })
+        let members = layout.genesis().clusters.keys().filter_map(members).collect();
+        Self { layout, members }
     }
 
     /// The genesis as the settlement cluster sees it.
@@ -119,7 +129,7 @@ impl Client {
         let (members, channels) = self.cluster(cluster)?;
         let encoded = request.encode();
         let faulty_max = members.keys().len().saturating_sub(members.quorum());
-        let first = rand::random_range(0..channels.len().max(1));
+        let first = fastrand::usize(0..channels.len().max(1));
         let mut others = channels.iter().cycle().skip(first).take(channels.len());
         let mut asked = JoinSet::new();
         let mut ask_another = |asked: &mut JoinSet<_>| {

@@ -1,11 +1,16 @@
-//! A FastPay committee on a ledger, as authorities and wallets read it: from certified states of the settlement cluster,
-//! the newest that f + 1 members show.
+//! A FastPay committee on a ledger, as authorities and wallets read it: from certified states of the settlement
+//! cluster, the newest that f + 1 members show.
 
 use std::path::{Path, PathBuf};
 
 use borsh::BorshDeserialize;
-use fastpay_core::{AccountId, Asset, Balance, Committee, Committees, Domain, Epoch, SequenceNumber, TransactionIndex};
-use fastpay_ledger_statement::{CommitteeNumber, GenesisError, Redeemed, StateKey, Time};
+use fastpay_core::{
+    AccountId, Asset, Balance, Committee, Committees, Digest, Domain, SequenceNumber, TransactionIndex,
+};
+use fastpay_ledger_statement::{
+    Announced, CommitteeNumber, CurrentEpoch, Cursor, FoundedCommittee, GenesisError, Receiver, SafetyParameters,
+    SpentOn, StateKey, Time, UnlockEntry,
+};
 use fastpay_program::Clock;
 
 use crate::client::{Client, ClientError};
@@ -20,12 +25,15 @@ pub fn oldest_state() -> Time {
     Time(Clock::system().now_ms().saturating_sub(STATE_AGE_MS_MAX))
 }
 
-/// A committee on a ledger.
+/// So many announcements are read at most: a stolen quorum can make any number.
+pub const ANNOUNCEMENTS_READ_MAX: usize = 64;
+
+/// A committee on a ledger. A clone has the same connections.
 #[derive(Clone, Debug)]
 pub struct CommitteeClient {
     client: Client,
     number: CommitteeNumber,
-    first: Committee,
+    founded: FoundedCommittee,
 }
 
 /// Why there is no such committee.
@@ -63,9 +71,17 @@ impl CommitteeClient {
             Err(ClientError::Genesis(error)) => return Err(error.into()),
             client => client.map_err(OpenCommitteeError::Client)?,
         };
-        let first = client.layout().genesis().committees.get(&number).cloned();
-        let first = first.ok_or(OpenCommitteeError::NoCommittee(number))?;
-        Ok(Self { client, number, first })
+        Self::new(client, number)
+    }
+
+    /// A committee on the ledger of this client.
+    ///
+    /// # Errors
+    /// [`OpenCommitteeError::NoCommittee`].
+    pub fn new(client: Client, number: CommitteeNumber) -> Result<Self, OpenCommitteeError> {
+        let founded = client.layout().genesis().committees.get(&number).cloned();
+        let founded = founded.ok_or(OpenCommitteeError::NoCommittee(number))?;
+        Ok(Self { client, number, founded })
     }
 
     /// The ledger.
@@ -89,7 +105,13 @@ impl CommitteeClient {
     /// The committee of epoch 0.
     #[must_use]
     pub fn first(&self) -> &Committee {
-        &self.first
+        &self.founded.first
+    }
+
+    /// The committee's windows, delays and bond.
+    #[must_use]
+    pub fn parameters(&self) -> &SafetyParameters {
+        &self.founded.parameters
     }
 
     async fn read<T: BorshDeserialize>(&self, key: &StateKey, oldest: Time) -> Result<Option<T>, ClientError> {
@@ -104,6 +126,16 @@ impl CommitteeClient {
         Ok(self.read(&StateKey::EventIndex(self.number), oldest).await?.unwrap_or_default())
     }
 
+    /// The number of the newest group that the committee has been sent, in the newest state that f + 1 members show.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn newest_group(&self) -> Result<u64, ClientError> {
+        let sent = StateKey::Sent(Receiver::Committee(self.number));
+        let (due, _): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
+        Ok(due.next.saturating_sub(1))
+    }
+
     /// What the committee's accounts have of an asset in all, in a state of `oldest` or later.
     ///
     /// # Errors
@@ -112,27 +144,78 @@ impl CommitteeClient {
         Ok(self.read(&StateKey::Omnibus(self.number, asset), oldest).await?.unwrap_or_default())
     }
 
-    /// What an account's number was redeemed for, in a state of `oldest` or later; `None` if it is not redeemed there.
+    /// What an account's number is spent on, in a state of `oldest` or later; `None` if it is not spent there.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn redeemed(
+    pub async fn spent(
         &self,
         sender: AccountId,
         sequence: SequenceNumber,
         oldest: Time,
-    ) -> Result<Option<Redeemed>, ClientError> {
-        self.read(&StateKey::Redeemed(self.number, sender, sequence), oldest).await
+    ) -> Result<Option<SpentOn>, ClientError> {
+        self.read(&StateKey::Spent(self.number, sender, sequence), oldest).await
     }
 
-    /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier ones
-    /// count is not told.
+    /// The current epoch, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn current_epoch(&self, oldest: Time) -> Result<CurrentEpoch, ClientError> {
+        self.read(&StateKey::Epoch(self.number), oldest).await?.ok_or(ClientError::Malformed)
+    }
+
+    /// What is known of a number whose owner requested to unlock it, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn unlock(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        oldest: Time,
+    ) -> Result<Option<UnlockEntry>, ClientError> {
+        self.read(&StateKey::Unlock(self.number, account, sequence), oldest).await
+    }
+
+    /// An announcement, in a state of `oldest` or later.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn announcement(&self, id: Digest, oldest: Time) -> Result<Option<Announced>, ClientError> {
+        self.read(&StateKey::Announcement(self.number, id), oldest).await
+    }
+
+    /// The newest [`ANNOUNCEMENTS_READ_MAX`] announcements of the epoch that comes next, the newest first, in states of `oldest` or later. Each has an
+    /// id.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn announcements(&self, oldest: Time) -> Result<Vec<(Digest, Announced)>, ClientError> {
+        let current = self.current_epoch(oldest).await?.epoch;
+        let count: Option<u64> = self.read(&StateKey::AnnouncementCount(self.number), oldest).await?;
+        let mut open = Vec::new();
+        for number in (0..count.unwrap_or_default()).rev().take(ANNOUNCEMENTS_READ_MAX) {
+            // A state that is a little older than the one before does not have it yet.
+            let id: Option<Digest> = self.read(&StateKey::AnnouncementId(self.number, number), oldest).await?;
+            let Some(id) = id else { continue };
+            let Some(announced) = self.announcement(id, oldest).await? else { continue };
+            // All that were made before it have ended, too.
+            if announced.next.committee.epoch() <= current {
+                break;
+            }
+            open.push((id, announced));
+        }
+        Ok(open)
+    }
+
+    /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier
+    /// ones count is not told.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub async fn committees(&self, mut known: Committees, oldest: Time) -> Result<Committees, ClientError> {
-        let newest: Option<(Epoch, Option<Time>)> = self.read(&StateKey::Epoch(self.number), oldest).await?;
-        let (newest, _) = newest.ok_or(ClientError::Malformed)?;
+        let newest = self.current_epoch(oldest).await?.epoch;
         while known.current().epoch() < newest {
             let next: Option<Committee> =
                 self.read(&StateKey::Committee(self.number, known.next_epoch()), oldest).await?;

@@ -20,12 +20,12 @@ use fastpay_ledger_statement::{
 };
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use tonic::transport::Channel;
 
 use crate::api::MESSAGE_BYTES_MAX;
 use crate::api::proto::DecisionsRequest;
 use crate::api::proto::ledger_client::LedgerClient;
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, Connection};
+use crate::transport::Transport;
 
 /// A member waits so long for a group before it says that there is none.
 const WAIT: Duration = Duration::from_secs(1);
@@ -135,7 +135,7 @@ struct Found {
 /// A member as it is asked.
 #[derive(Debug)]
 struct Peer {
-    client: LedgerClient<Channel>,
+    client: LedgerClient<Transport>,
     is_asked: bool,
     /// The number that it is asked for next.
     next: u64,
@@ -188,7 +188,7 @@ impl GroupReader {
     pub fn new(client: &Client, receiver: Receiver) -> Result<Self, ClientError> {
         let (members, connections) = client.cluster(client.partition().settlement)?;
         let now = Instant::now();
-        let peer = |(_, channel): &(MemberKey, Channel)| {
+        let peer = |(_, channel): &Connection| {
             let client = LedgerClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
             Peer { client, is_asked: false, next: 1, asked_at: now, asked_after: now, failures: 0 }
         };

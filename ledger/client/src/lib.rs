@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  the ledger's file ─► Network ─► Client: submit, read (proven answers, from f + 1 members)
+//!                            │        └─► Reserve: deposit, redeem (each instruction on disk before it is sent)
 //!                            ├───► GroupReader: the groups for a FastPay committee, from all members of a cluster
 //!                            └───► Description: what a browser needs to read a committee by itself
 //! ```
@@ -13,13 +14,19 @@ mod client;
 mod committee;
 mod description;
 mod groups;
+mod instructions;
 mod network;
+mod reserve;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod scripted;
+mod transport;
 
 pub use client::{Client, ClientError, Connection, MemberStatus};
-pub use committee::{CommitteeClient, OpenCommitteeError, oldest_state};
+pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenCommitteeError, oldest_state};
 pub use description::{DescribedMember, Description};
 pub use groups::{ForkFound, GroupReader, GroupsError};
+pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};
 pub use network::{Addresses, Network, NetworkError};
+pub use reserve::{CarriedOut, Reserve, ReserveError};
+pub use transport::{Carrier, Transport};

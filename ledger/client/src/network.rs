@@ -1,13 +1,14 @@
-//! The file that describes a ledger, the same for all its members and clients: the genesis, and where members listen. The
-//! addresses are no part of the genesis.
+//! The file that describes a ledger, the same for all its members and clients: the genesis, and where members listen.
+//! The addresses are no part of the genesis.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::{AccountId, Amount, Asset, Authority, Committee, Epoch};
+use fastpay_core::{AccountId, Amount, Asset, Authority, Committee, Epoch, PrimaryAddress};
 use fastpay_ledger_statement::{
-    ClusterId, CommitteeNumber, Genesis, GenesisError, Issue, Layout, MemberKey, Namespace, Partition,
+    ClusterId, CommitteeNumber, FoundedCommittee, Genesis, GenesisError, Issue, Layout, MemberKey, Namespace,
+    Partition, SafetyParameters,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 struct LedgerFile {
     settlement: ClusterId,
     shards: Vec<ClusterId>,
-    votes_validity_ms: u64,
     cluster: Vec<ClusterFile>,
     #[serde(default)]
     namespace: Vec<NamespaceFile>,
@@ -62,6 +62,10 @@ struct IssueFile {
 #[serde(deny_unknown_fields)]
 struct CommitteeFile {
     number: CommitteeNumber,
+    /// Nobody without it.
+    #[serde(default)]
+    guardian: PrimaryAddress,
+    parameters: SafetyParameters,
     authority: Vec<Authority>,
 }
 
@@ -109,6 +113,11 @@ impl Network {
             for MemberFile { key, engine, api, http } in cluster.member {
                 let key = parse_key(&key)?;
                 keys.push(key);
+                // A URL has no place for one.
+                let has_scope = |address: &&SocketAddr| matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0);
+                if let Some(address) = [engine, api, http].iter().find(has_scope) {
+                    return Err(NetworkError::Scope(*address));
+                }
                 if addresses.insert(key, Addresses { engine, api, http }).is_some() {
                     return Err(NetworkError::Repeated(key.to_string()));
                 }
@@ -120,11 +129,10 @@ impl Network {
         let namespaces = file.namespace.into_iter().map(|NamespaceFile { name, writer }| {
             Namespace::new(name.clone()).map(|namespace| (namespace, writer)).ok_or(NetworkError::Namespace(name))
         });
-        let committees = file.committee.into_iter().map(|CommitteeFile { number, authority }| {
-            let committee = Committee::new(Epoch(0), authority);
-            committee
-                .map(|committee| (number, committee))
-                .map_err(|error| NetworkError::Committee { number, error: error.to_string() })
+        let committees = file.committee.into_iter().map(|CommitteeFile { number, guardian, parameters, authority }| {
+            let first = Committee::new(Epoch(0), authority)
+                .map_err(|error| NetworkError::Committee { number, error: error.to_string() })?;
+            Ok::<_, NetworkError>((number, FoundedCommittee { first, guardian, parameters }))
         });
         let issued = file.issue.into_iter().map(|IssueFile { owner, asset, amount }| Issue { owner, asset, amount });
         let genesis = Genesis {
@@ -133,7 +141,6 @@ impl Network {
             namespaces: namespaces.collect::<Result<_, _>>()?,
             committees: committees.collect::<Result<_, _>>()?,
             issued: issued.collect(),
-            votes_validity_ms: file.votes_validity_ms,
         };
         Ok(Self { genesis, addresses })
     }
@@ -192,6 +199,9 @@ pub enum NetworkError {
     /// A member's key is none.
     #[error("{0} is not a member's key: `fastpay-ledger keygen` prints one, of 64 hexadecimal digits")]
     Key(String),
+    /// An address holds on one machine only.
+    #[error("{0} has an IPv6 scope, which means something else on each machine; give an address without one")]
+    Scope(SocketAddr),
     /// A key or a cluster is listed twice.
     #[error("{0} is listed twice")]
     Repeated(String),

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Announcement, Asset, AuthorityKeys, Committee, ContractVote, CouncilStatement,
-    Digest, Domain, Ed25519Signature, Epoch, PrimaryAddress, Redemption, SequenceNumber, VoteSignature,
+    AccountId, AccountKey, Amount, Asset, Authority, AuthorityKeys, Committee, ContractVote, CouncilStatement, Digest,
+    Domain, Ed25519Signature, Epoch, PossessionProof, PrimaryAddress, Redemption, SequenceNumber, VoteSignature,
     sign_council_vote, sign_redemption_vote,
 };
 use fastpay_ledger_state::{Moment, State};
 use fastpay_ledger_statement::{
-    Action, AnswerProof, ClusterId, CommitteeNumber, CompactDecision, Group, Header, Height, Instruction, Layout,
-    MemberIndex, MemberKeys, Message, Outcome, Outputs, QuorumCertificate, ReadProof, Receiver, Rejection, Request,
-    Rotation, StateKey, Time, VoteKind, VoteStatement, Wire,
+    Action, Announced, Announcing, AnswerProof, Bond, ClusterId, CommitteeNumber, CompactDecision, Group, Header,
+    Height, Instruction, Layout, MemberIndex, MemberKeys, Message, NextCommittee, Outcome, Outputs, QuorumCertificate,
+    ReadProof, Receiver, Rejection, Request, SafetyParameters, StateKey, Time, VoteKind, VoteStatement, Wire,
 };
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -35,8 +35,15 @@ use crate::api::{receiver, state_key};
 pub const CLUSTER: ClusterId = ClusterId(1);
 /// The only FastPay committee.
 pub const COMMITTEE: CommitteeNumber = CommitteeNumber(0);
-/// How long redemption votes of an epoch count after the next one has begun: a week.
-pub const VOTES_VALIDITY_MS: u64 = 604_800_000;
+/// Of the committee. The unlock window is three days, and an announcement waits for two.
+pub const PARAMETERS: SafetyParameters = SafetyParameters {
+    votes_validity_ms: 604_800_000,
+    unlock_window_ms: 259_200_000,
+    endorsed_delay_ms: 86_400_000,
+    announced_delay_ms: 172_800_000,
+    lapse_ms: 1_209_600_000,
+    unlock_bond: Bond { asset: Asset::ETHER, amount: Amount(10) },
+};
 /// The time between two heights.
 const STEP_MS: u64 = 1_000;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -164,7 +171,7 @@ impl History {
         self.act(relayer, Action::Redeem { committee: COMMITTEE, redemption: redemption.clone(), epoch, votes })
     }
 
-    /// Has the next committee installed at the next height.
+    /// Has the next committee announced, and installed once its delay without an endorsement has passed.
     ///
     /// # Errors
     /// The ledger's.
@@ -175,31 +182,48 @@ impl History {
         (next, keys): (&Committee, &[AuthorityKeys]),
         compromised_since: Epoch,
     ) -> Result<Outcome, Rejection> {
-        let (domain, deadline) = (self.domain(), self.time.0 / 1_000 + 86_400);
-        let (none, checkpoint) = (PrimaryAddress::ZERO, Digest::ZERO);
-        let announcement = Announcement {
-            committee: next.clone(),
-            guardian: none,
-            recovery: none,
-            compromised_since,
-            checkpoint,
-            deadline,
-        };
-        let vote = |keys: &[AuthorityKeys], statement: &CouncilStatement<'_>| {
-            keys.iter().take(3).map(|keys| sign_council_vote(keys, &domain, statement)).collect()
-        };
-        let announced = CouncilStatement::Announcement(&announcement);
-        let announcing = vote(now, &announced);
-        let announcement = domain.council_digest(&announced);
-        let accepted = CouncilStatement::Acceptance { epoch: next.epoch(), announcement, block_hash: Digest::ZERO };
-        let accepting = vote(keys, &accepted);
-        let (committee, next) = (COMMITTEE, next.clone());
-        let rotation = Rotation { committee, next, compromised_since, checkpoint, deadline, announcing, accepting };
-        self.act(by, Action::Rotate(Box::new(rotation)))
+        let id = self.announce(by, now, (next, keys), compromised_since)?;
+        self.install(by, keys, id)
     }
 
-    /// A quorum of traitors certifies these messages for the committee, whatever the rules say, at the time of the height
-    /// before.
+    /// Has the next committee announced at the next height, and gives the announcement's id.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub fn announce(
+        &mut self,
+        by: &AccountKey,
+        now: &[AuthorityKeys],
+        (next, keys): (&Committee, &[AuthorityKeys]),
+        compromised_since: Epoch,
+    ) -> Result<Digest, Rejection> {
+        let (domain, deadline) = (self.domain(), self.time.0 / 1_000 + 86_400);
+        let (guardian, checkpoint) = (PrimaryAddress::ZERO, Digest::ZERO);
+        let next = NextCommittee { committee: next.clone(), guardian, compromised_since, checkpoint, deadline };
+        let (id, statement) = (next.id(&domain), next.announcement());
+        let votes = council_votes(now, &domain, &CouncilStatement::Announcement(&statement));
+        let member = |authority: &Authority| keys.iter().find(|keys| keys.public() == *authority).unwrap();
+        let prove = |authority| PossessionProof::new(member(authority), &domain).into();
+        let proofs = next.committee.members().iter().map(prove).collect();
+        self.act(by, Action::Announce(Box::new(Announcing { committee: COMMITTEE, next, proofs, votes })))?;
+        Ok(id)
+    }
+
+    /// Has an announced committee installed once its delay without an endorsement has passed. Its members have `keys`.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub fn install(&mut self, by: &AccountKey, keys: &[AuthorityKeys], id: Digest) -> Result<Outcome, Rejection> {
+        self.wait(PARAMETERS.announced_delay_ms);
+        self.act(by, Action::Mature { committee: COMMITTEE, announcement: id })?;
+        let announced = self.read(&StateKey::Announcement(COMMITTEE, id)).unwrap();
+        let announced: Announced = borsh::from_slice(&announced).unwrap();
+        let votes = council_votes(keys, &self.domain(), &announced.acceptance(id).unwrap());
+        self.act(by, Action::Install { committee: COMMITTEE, announcement: id, votes })
+    }
+
+    /// A quorum of traitors certifies these messages for the committee, whatever the rules say, at the time of the
+    /// height before.
     pub fn forge(&mut self, messages: Vec<Message>) {
         let (before, _) = self.head.clone().unwrap();
         let newest = self.decisions.last().unwrap().group.clone();
@@ -258,6 +282,27 @@ impl History {
     }
 }
 
+/// The votes of the first three.
+fn council_votes(keys: &[AuthorityKeys], domain: &Domain, statement: &CouncilStatement<'_>) -> Vec<ContractVote> {
+    keys.iter().take(3).map(|keys| sign_council_vote(keys, domain, statement)).collect()
+}
+
+/// Parameters, as a table of the ledger's file.
+#[must_use]
+pub fn toml_of(parameters: &SafetyParameters) -> String {
+    let Bond { asset, amount } = parameters.unlock_bond;
+    format!(
+        "[committee.parameters]\nvotes_validity_ms = {}\nunlock_window_ms = {}\nendorsed_delay_ms = {}\n\
+         announced_delay_ms = {}\nlapse_ms = {}\nunlock_bond = {{ asset = \"{}\", amount = \"{amount}\" }}",
+        parameters.votes_validity_ms,
+        parameters.unlock_window_ms,
+        parameters.endorsed_delay_ms,
+        parameters.announced_delay_ms,
+        parameters.lapse_ms,
+        asset.0,
+    )
+}
+
 /// What becomes of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Submits {
@@ -300,24 +345,15 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ScriptedLedger {
-    /// A ledger with this FastPay committee, on which `owner` has 1,000,000, in a reserve that is open. Its time begins at
-    /// `time`. All members serve.
+    /// A ledger with this FastPay committee, on which `owner` has 1,000,000, in a reserve that is open. Its time begins
+    /// at `time`. All members serve.
     ///
     /// # Panics
     /// If no port is free.
     pub async fn start(committee: &Committee, owner: &AccountKey, time: Time) -> Self {
-        Self::start_with(committee, owner, time, VOTES_VALIDITY_MS).await
-    }
-
-    /// The same, with votes that count for so long after an epoch.
-    ///
-    /// # Panics
-    /// If no port is free.
-    pub async fn start_with(committee: &Committee, owner: &AccountKey, time: Time, votes_validity_ms: u64) -> Self {
         let mut keys: Vec<_> = (0..4_u8).map(|at| MemberKeys::from_seed([at + 1; 32])).collect();
         keys.sort_by_key(MemberKeys::public);
-        let mut text =
-            format!("settlement = 1\nshards = [1]\nvotes_validity_ms = {votes_validity_ms}\n[[cluster]]\nid = 1\n");
+        let mut text = "settlement = 1\nshards = [1]\n[[cluster]]\nid = 1\n".to_owned();
         let mut sockets = Vec::new();
         for key in &keys {
             let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -332,7 +368,7 @@ impl ScriptedLedger {
         }
         let (owner_id, asset) = (owner.account(), Asset::ETHER.0);
         writeln!(text, "[[issue]]\nowner = \"{owner_id}\"\nasset = \"{asset}\"\namount = \"1000000\"").unwrap();
-        writeln!(text, "[[committee]]\nnumber = {COMMITTEE}").unwrap();
+        writeln!(text, "[[committee]]\nnumber = {COMMITTEE}\n{}", toml_of(&PARAMETERS)).unwrap();
         for authority in committee.members() {
             let (name, key) = (authority.name, authority.redemption_key);
             writeln!(text, "[[committee.authority]]\nvotingKey = \"{name}\"\nredemptionKey = \"{key}\"").unwrap();

@@ -6,10 +6,9 @@ use fastpay_core::{Asset, Balance};
 use fastpay_ledger_client::api::MESSAGE_BYTES_MAX;
 use fastpay_ledger_client::api::proto::StateRequest;
 use fastpay_ledger_client::api::proto::ledger_client::LedgerClient;
-use fastpay_ledger_client::{Client, ClientError};
+use fastpay_ledger_client::{Client, ClientError, Transport};
 use fastpay_ledger_state::{Overdraft, State, overdrafts};
 use fastpay_ledger_statement::{ClusterId, Members, StatementVerifier};
-use tonic::transport::Channel;
 
 use crate::store::Checkpoint;
 
@@ -75,7 +74,7 @@ async fn state(client: &Client, cluster: ClusterId) -> Result<State, ClientError
     Err(ClientError::NoAnswer { cluster, last })
 }
 
-async fn state_of(client: LedgerClient<Channel>, members: &Members) -> Result<State, String> {
+async fn state_of(client: LedgerClient<Transport>, members: &Members) -> Result<State, String> {
     let mut client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
     let mut parts = client.state(StateRequest {}).await.map_err(|status| status.message().to_owned())?.into_inner();
     let mut encoded = Vec::new();

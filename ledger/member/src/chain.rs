@@ -289,7 +289,6 @@ pub(crate) mod testing {
             namespaces: BTreeMap::from([(Namespace::new("prices".to_owned()).unwrap(), writer().account())]),
             committees: BTreeMap::new(),
             issued: Vec::new(),
-            votes_validity_ms: 0,
         };
         Chain::new(Layout::new(genesis, us).unwrap()).unwrap()
     }

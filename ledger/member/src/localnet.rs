@@ -53,7 +53,7 @@ impl Localnet {
         let mut text = String::new();
         let shards = &shape.shards;
         let settlement = shards.first().ok_or_else(|| io::Error::other("a ledger has a shard"))?;
-        let _ = writeln!(text, "settlement = {settlement}\nshards = {shards:?}\nvotes_validity_ms = 604800000");
+        let _ = writeln!(text, "settlement = {settlement}\nshards = {shards:?}");
         let mut keys: Vec<((u32, u8), Secret)> = Vec::new();
         // All ports are held until all are known, so that none is given twice.
         let mut held = Vec::new();
@@ -79,7 +79,13 @@ impl Localnet {
             let asset = serde_json::to_string(&Asset::ETHER)?;
             let _ = writeln!(text, "[[issue]]\nowner = \"{owner}\"\nasset = {asset}\namount = \"{}\"", Amount(*amount));
         }
-        let _ = writeln!(text, "[[committee]]\nnumber = 0");
+        let asset = Asset::ETHER.0;
+        let _ = writeln!(
+            text,
+            "[[committee]]\nnumber = 0\n[committee.parameters]\nvotes_validity_ms = 604800000\n\
+             unlock_window_ms = 259200000\nendorsed_delay_ms = 2000\nannounced_delay_ms = 10000\n\
+             lapse_ms = 604800000\nunlock_bond = {{ asset = \"{asset}\", amount = \"10\" }}"
+        );
         let known =
             (1..=4_u8).map(|seed| AuthorityKeys::from_secrets([seed; 32], [seed; 32]).map(|keys| keys.public()));
         let known = known.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
@@ -252,8 +258,8 @@ impl Localnet {
     }
 }
 
-/// User and system time in what `/proc` says about a process, in hundredths of a second. The name, in brackets, may have
-/// spaces; both are the eleventh and twelfth field after the state, which is the first one after the name.
+/// User and system time in what `/proc` says about a process, in hundredths of a second. The name, in brackets, may
+/// have spaces; both are the eleventh and twelfth field after the state, which is the first one after the name.
 fn ticks_of(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11);

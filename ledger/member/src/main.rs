@@ -398,7 +398,7 @@ async fn audit(client: &Client) -> Result<(), Failure> {
         for (asset, held) in state.holdings() {
             clusters.push(json!({
                 "cluster": cluster, "asset": asset, "reserves": held.reserves, "omnibus": held.omnibus,
-                "sent": held.sent, "taken": held.taken,
+                "bonds": held.bonds, "sent": held.sent, "taken": held.taken,
             }));
         }
     }

@@ -1,6 +1,6 @@
-//! The audit of all clusters [LEDGER 12]: what each holds, and whether it took more from another than that has sent. Only a
-//! quorum of traitors makes money. No cluster sees that alone, and none must refuse an honest sender for it; the audit
-//! names the cluster that did.
+//! The audit of all clusters [LEDGER 12]: what each holds, and whether it took more from another than that has sent.
+//! Only a quorum of traitors makes money. No cluster sees that alone, and none must refuse an honest sender for it; the
+//! audit names the cluster that did.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,15 @@ use fastpay_ledger_statement::{ClusterId, StateKey};
 
 use crate::state::{State, decode};
 
-/// What a cluster holds of an asset. Over all clusters, reserves + omnibus + sent − taken is what was issued.
+/// What a cluster holds of an asset. Over all clusters, reserves + omnibus + bonds + sent − taken is what was issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// In reserves, open or not.
     pub reserves: Balance,
     /// For the accounts of FastPay committees.
     pub omnibus: Balance,
+    /// For numbers of FastPay accounts that are to be unlocked.
+    pub bonds: Balance,
     /// Sent to other clusters, since the genesis.
     pub sent: Balance,
     /// Taken from other clusters, since the genesis.
@@ -26,7 +28,7 @@ impl Holdings {
     /// Its part of what was issued. The parts of all clusters add up to that, when nothing is between them or not.
     #[must_use]
     pub fn share(&self) -> Balance {
-        self.reserves.plus(self.omnibus).plus(self.sent).plus(self.taken.negated())
+        self.reserves.plus(self.omnibus).plus(self.bonds).plus(self.sent).plus(self.taken.negated())
     }
 }
 
@@ -52,6 +54,7 @@ impl State {
             let (asset, sum): (_, fn(&mut Holdings) -> &mut Balance) = match key {
                 StateKey::Reserve(_, asset) => (asset, |of| &mut of.reserves),
                 StateKey::Omnibus(_, asset) => (asset, |of| &mut of.omnibus),
+                StateKey::Bonds(_, asset) => (asset, |of| &mut of.bonds),
                 StateKey::SentTotal(_, asset) => (asset, |of| &mut of.sent),
                 StateKey::TakenTotal(_, asset) => (asset, |of| &mut of.taken),
                 _ => continue,

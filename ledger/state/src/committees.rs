@@ -1,21 +1,17 @@
-//! FastPay committees, at the settlement cluster: what their accounts have, the numbered events for their authorities, what
-//! is redeemed, and their epochs. The rules are the contract's, without its delays, queue and limits.
+//! FastPay committees, at the settlement cluster: what their accounts have, the numbered events for their authorities,
+//! and what is redeemed. The rules are the contract's, without its queue and limits.
+
+use std::collections::{BTreeMap, HashSet};
 
 use fastpay_core::{
-    AccountId, Amount, Announcement, Committee, ContractVote, CouncilStatement, Digest, Epoch, PrimaryAddress,
-    Redemption, TransactionIndex,
+    AccountId, Amount, Asset, Committee, ContractVote, Digest, Epoch, Redemption, SequenceNumber, TransactionIndex,
 };
 use fastpay_ledger_statement::{
-    CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, Message, Outcome, Receiver, Redeemed, Rejection,
-    Rotation, StateKey, Time,
+    CommitteeEvent, CommitteeNumber, Credit, CurrentEpoch, EventKind, Funding, Message, Outcome, Receiver, Redeemed,
+    Rejection, SpentOn, StateKey,
 };
 
 use crate::draft::Draft;
-use crate::state::CurrentEpoch;
-
-/// An announcement's deadline is at most so far ahead, in seconds: 30 days, as in the contract. A signed rotation cannot be
-/// held back for longer.
-pub const DEADLINE_MAX_S: u64 = 30 * 24 * 60 * 60;
 
 impl Draft<'_> {
     /// Credits the accounts of a committee.
@@ -34,86 +30,98 @@ impl Draft<'_> {
         votes: &[ContractVote],
     ) -> Result<Outcome, Rejection> {
         let current = self.current_epoch(committee)?;
-        let Redemption { sender, recipient, asset, amount, fee, sequence, .. } = *redemption;
-        let redeemed = StateKey::Redeemed(committee, sender, sequence);
-        if self.state.read(&redeemed).is_some() {
+        if self.is_spent(committee, redemption.sender, redemption.sequence) {
             return Err(Rejection::AlreadyRedeemed);
         }
-        let voters = self.voters(committee, current, epoch)?;
+        let voters = self.voters(committee, &current, epoch)?;
         let domain = self.layout.deployment().domain(committee);
-        check_votes(votes, &voters, domain.redemption_vote_digest(epoch, redemption))?;
-        if amount == Amount::ZERO {
-            return Err(Rejection::ZeroAmount);
-        }
-        let paid = amount.checked_sub(fee).ok_or(Rejection::FeeAboveAmount)?;
-        let omnibus = StateKey::Omnibus(committee, asset);
-        let payable = self.payable(&omnibus, asset);
-        if amount > payable {
-            return Err(Rejection::OmnibusTooLow(payable));
-        }
+        check_votes(votes, &voters, voters.quorum(), domain.redemption_vote_digest(epoch, redemption))?;
+        self.check_payable(committee, [redemption])?;
+        Ok(Outcome::Redeemed(self.pay_redemption(relayer, committee, redemption)))
+    }
 
-        self.state.debit(omnibus, amount);
+    /// Pays redemptions that a quorum voted for together, without those whose numbers are spent. What one of them fails
+    /// for, all do.
+    pub(crate) fn redeem_batch(
+        &mut self,
+        relayer: AccountId,
+        committee: CommitteeNumber,
+        redemptions: &[Redemption],
+        epoch: Epoch,
+        votes: &[ContractVote],
+    ) -> Result<Outcome, Rejection> {
+        let current = self.current_epoch(committee)?;
+        if redemptions.is_empty() {
+            return Err(Rejection::EmptyBatch);
+        }
+        let voters = self.voters(committee, &current, epoch)?;
+        let domain = self.layout.deployment().domain(committee);
+        check_votes(votes, &voters, voters.quorum(), domain.redemption_batch_vote_digest(epoch, redemptions))?;
+        // One that is repeated is spent by the time of its second turn.
+        let mut spent = HashSet::with_capacity(redemptions.len());
+        let is_due = |of: &Redemption| {
+            spent.insert((of.sender, of.sequence)) && !self.is_spent(committee, of.sender, of.sequence)
+        };
+        let due: Vec<bool> = redemptions.iter().map(is_due).collect();
+        let paid = || redemptions.iter().zip(&due).filter(|(_, is_due)| **is_due).map(|(redemption, _)| redemption);
+        self.check_payable(committee, paid())?;
+        let pay = |(redemption, is_due): (&Redemption, &bool)| {
+            is_due.then(|| self.pay_redemption(relayer, committee, redemption))
+        };
+        Ok(Outcome::RedeemedBatch(redemptions.iter().zip(&due).map(pay).collect()))
+    }
+
+    /// Checks that the committee can pay all of these, one after the other.
+    fn check_payable<'a>(
+        &self,
+        committee: CommitteeNumber,
+        redemptions: impl IntoIterator<Item = &'a Redemption>,
+    ) -> Result<(), Rejection> {
+        let mut sums: BTreeMap<Asset, Amount> = BTreeMap::new();
+        for Redemption { asset, amount, fee, .. } in redemptions {
+            if *amount == Amount::ZERO {
+                return Err(Rejection::ZeroAmount);
+            }
+            if fee > amount {
+                return Err(Rejection::FeeAboveAmount);
+            }
+            let before = sums.entry(*asset).or_default();
+            let omnibus = StateKey::Omnibus(committee, *asset);
+            // After those before it. They fit, so the difference is not negative.
+            let left = self.state.balance(&omnibus).debit(*before).spendable();
+            let payable = left.min(self.layout.issued(*asset));
+            if *amount > payable {
+                return Err(Rejection::OmnibusTooLow(payable));
+            }
+            *before = before.checked_add(*amount).ok_or(Rejection::OmnibusTooLow(payable))?;
+        }
+        Ok(())
+    }
+
+    /// Pays a redemption that was checked, and gives the index of its event.
+    fn pay_redemption(
+        &mut self,
+        relayer: AccountId,
+        committee: CommitteeNumber,
+        redemption: &Redemption,
+    ) -> TransactionIndex {
+        let Redemption { sender, recipient, asset, amount, fee, sequence, .. } = *redemption;
+        self.state.debit(StateKey::Omnibus(committee, asset), amount);
         let index = self.tell(committee, EventKind::Redeemed { redemption: redemption.clone(), relayer });
-        let digest = domain.transfer_digest(&redemption.clone().into());
-        self.state.put(redeemed, &Redeemed { digest, index, relayer });
+        let digest = self.layout.deployment().domain(committee).transfer_digest(&redemption.clone().into());
+        let on = SpentOn::Redeemed(Redeemed { digest, index, relayer });
+        self.state.put(StateKey::Spent(committee, sender, sequence), &on);
+        let paid = amount.checked_sub(fee).expect("the fee was checked");
         for (to, amount) in [(AccountId::from_ethereum(recipient), paid), (relayer, fee)] {
             if amount != Amount::ZERO {
                 self.pay(Credit { to, asset, amount });
             }
         }
-        Ok(Outcome::Redeemed(index))
-    }
-
-    /// Installs the next committee. Redemption votes of the one before count for a while, unless its keys were out.
-    pub(crate) fn rotate(&mut self, rotation: &Rotation) -> Result<Outcome, Rejection> {
-        let Rotation { committee: number, next, compromised_since, checkpoint, deadline, announcing, accepting } =
-            rotation;
-        let current = self.current_epoch(*number)?;
-        let epoch = Epoch(current.epoch.0.saturating_add(1));
-        if next.epoch() != epoch {
-            return Err(Rejection::WrongNextEpoch(epoch));
-        }
-        if *compromised_since > epoch {
-            return Err(Rejection::InvalidCompromise);
-        }
-        // The ledger counts milliseconds, and announcements seconds, as the contract.
-        let now = self.moment.time.0 / 1_000;
-        let latest = now.saturating_add(DEADLINE_MAX_S);
-        if *deadline < now {
-            return Err(Rejection::DeadlinePassed(*deadline));
-        }
-        if *deadline > latest {
-            return Err(Rejection::DeadlineTooFar(latest));
-        }
-        let domain = self.layout.deployment().domain(*number);
-        let announcement = Announcement {
-            committee: next.clone(),
-            guardian: PrimaryAddress::ZERO,
-            recovery: PrimaryAddress::ZERO,
-            compromised_since: *compromised_since,
-            checkpoint: *checkpoint,
-            deadline: *deadline,
-        };
-        let announced = domain.council_digest(&CouncilStatement::Announcement(&announcement));
-        check_votes(announcing, &self.voters(*number, current, current.epoch)?, announced)?;
-        let acceptance = CouncilStatement::Acceptance { epoch, announcement: announced, block_hash: Digest::ZERO };
-        check_votes(accepting, next, domain.council_digest(&acceptance))?;
-
-        let keys_were_out = *compromised_since < epoch;
-        let validity = self.layout.genesis().votes_validity_ms;
-        let until = (!keys_were_out).then(|| Time(self.moment.time.0.saturating_add(validity)));
-        self.state.put(StateKey::Committee(*number, epoch), next);
-        self.state.put(StateKey::Epoch(*number), &CurrentEpoch { epoch, previous_counts_until: until });
-        let kind = EventKind::Rotated {
-            committee: next.clone(),
-            compromised_since: *compromised_since,
-            checkpoint: *checkpoint,
-        };
-        Ok(Outcome::Rotated(epoch, self.tell(*number, kind)))
+        index
     }
 
     /// Gives an event the next index, and sends it to the committee's authorities.
-    fn tell(&mut self, committee: CommitteeNumber, kind: EventKind) -> TransactionIndex {
+    pub(crate) fn tell(&mut self, committee: CommitteeNumber, kind: EventKind) -> TransactionIndex {
         let newest: TransactionIndex = self.state.get(&StateKey::EventIndex(committee)).unwrap_or_default();
         let index = newest.next().expect("fewer than 2^64 events");
         self.state.put(StateKey::EventIndex(committee), &index);
@@ -121,7 +129,7 @@ impl Draft<'_> {
         index
     }
 
-    fn current_epoch(&self, committee: CommitteeNumber) -> Result<CurrentEpoch, Rejection> {
+    pub(crate) fn current_epoch(&self, committee: CommitteeNumber) -> Result<CurrentEpoch, Rejection> {
         if !self.layout.genesis().committees.contains_key(&committee) {
             return Err(Rejection::UnknownCommittee(committee));
         }
@@ -129,8 +137,14 @@ impl Draft<'_> {
         current.ok_or(Rejection::OtherShard(self.layout.partition().settlement))
     }
 
-    /// The committee of an epoch, if its votes count now.
-    fn voters(&self, committee: CommitteeNumber, current: CurrentEpoch, epoch: Epoch) -> Result<Committee, Rejection> {
+    /// The committee of the current epoch.
+    pub(crate) fn current_committee(&self, committee: CommitteeNumber, current: &CurrentEpoch) -> Committee {
+        let members = self.state.get(&StateKey::Committee(committee, current.epoch));
+        members.expect("the committee of the current epoch is kept")
+    }
+
+    /// The committee of an epoch, if its redemption votes count now.
+    fn voters(&self, committee: CommitteeNumber, current: &CurrentEpoch, epoch: Epoch) -> Result<Committee, Rejection> {
         if epoch != current.epoch {
             let is_previous = epoch.0.checked_add(1) == Some(current.epoch.0);
             let until = current.previous_counts_until.filter(|_| is_previous).unwrap_or_default();
@@ -140,13 +154,22 @@ impl Draft<'_> {
         }
         self.state.get(&StateKey::Committee(committee, epoch)).ok_or(Rejection::UnknownEpoch(epoch))
     }
+
+    /// Whether an account's number is redeemed or void.
+    pub(crate) fn is_spent(&self, committee: CommitteeNumber, account: AccountId, sequence: SequenceNumber) -> bool {
+        self.state.read(&StateKey::Spent(committee, account, sequence)).is_some()
+    }
 }
 
-/// Checks that the votes are by a quorum, in order, each on `digest`.
-fn check_votes(votes: &[ContractVote], committee: &Committee, digest: Digest) -> Result<(), Rejection> {
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    if votes.len() != committee.quorum() {
-        return Err(Rejection::VoteCount { expected: count(committee.quorum()), found: count(votes.len()) });
+/// Checks that the votes are by so many members, in order, each on `digest`.
+pub(crate) fn check_votes(
+    votes: &[ContractVote],
+    committee: &Committee,
+    needed: usize,
+    digest: Digest,
+) -> Result<(), Rejection> {
+    if votes.len() != needed {
+        return Err(Rejection::VoteCount { expected: count(needed), found: count(votes.len()) });
     }
     if let Some([_, vote]) = votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
         return Err(Rejection::VotesUnsorted(vote.authority));
@@ -155,4 +178,8 @@ fn check_votes(votes: &[ContractVote], committee: &Committee, digest: Digest) ->
         let verified = vote.clone().verify(committee, digest);
         verified.map(drop).map_err(|_| Rejection::InvalidVote(vote.authority))
     })
+}
+
+pub(crate) fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -1,18 +1,19 @@
-//! Executing one height: what other clusters sent comes first, then clients' requests, each in the order of the proposal.
+//! Executing one height: what other clusters sent comes first, then clients' requests, each in the order of the
+//! proposal.
 
 use std::collections::{BTreeMap, HashSet};
 
 use fastpay_core::{Amount, Asset, Digest};
 use fastpay_ledger_statement::{
-    Action, Answer, ClusterId, GROUP_MESSAGES_MAX, Height, Instruction, Layout, Message, Outcome, Outputs, Receiver,
-    Rejection, Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
+    Action, Answer, Bond, ClusterId, CommitteeNumber, GROUP_MESSAGES_MAX, Height, Instruction, Layout, Message,
+    Outcome, Outputs, Receiver, Rejection, Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
 };
 
 use crate::outbox::{LOOK_UP_BYTES_MAX, Outgoing, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 use crate::state::State;
 
-/// So many requests can await answers from one cluster: those that it is sent in two groups. They stay in the state for as
-/// long as it does not answer.
+/// So many requests can await answers from one cluster: those that it is sent in two groups. They stay in the state for
+/// as long as it does not answer.
 pub const PENDING_MAX: u64 = 2 * GROUP_MESSAGES_MAX as u64;
 
 /// The height that is executed, as its header says.
@@ -49,7 +50,8 @@ impl State {
         if let Some(twice) = requests.iter().map(VerifiedRequest::digest).find(|digest| !digests.insert(*digest)) {
             return Err(FoldError::Repeated(twice));
         }
-        let mut draft = Draft { layout, moment, state: self.clone(), writes: 0, outbox: BTreeMap::new() };
+        let mut draft =
+            Draft { layout, moment, state: self.clone(), writes: 0, maturing: Vec::new(), outbox: BTreeMap::new() };
         groups.iter().try_for_each(|group| draft.take(group))?;
         requests.iter().for_each(|request| draft.receive(request));
         let outputs = draft.send()?;
@@ -64,6 +66,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) state: State,
     /// The number of writes to the store so far.
     pub(crate) writes: u32,
+    /// Announcements that mature at this height. Their acceptances name the committee's group of it.
+    pub(crate) maturing: Vec<(CommitteeNumber, Digest)>,
     /// What is to be sent, in order.
     pub(crate) outbox: BTreeMap<Receiver, Outgoing>,
 }
@@ -113,6 +117,14 @@ impl Draft<'_> {
                 self.check_funded_account(funding.committee, funding.account).ok()?;
                 self.count_taken(from, funding.asset, funding.amount)?;
                 self.funded(funding);
+            }
+            Message::Unlock(unlocking) => {
+                if !self.layout.is_settlement() {
+                    return None;
+                }
+                let Bond { asset, amount } = self.check_request(&unlocking.request).ok()?;
+                self.count_taken(from, asset, amount)?;
+                self.unlocking(unlocking);
             }
             Message::Event(_) => return None,
         }
@@ -173,8 +185,8 @@ impl Draft<'_> {
         Some(())
     }
 
-    /// Executes a request, and answers it. A look-up needs no signature and its answer is long, so it is not carried out
-    /// while much waits. All other answers are about as short as the requests.
+    /// Executes a request, and answers it. A look-up needs no signature and its answer is long, so it is not carried
+    /// out while much waits. All other answers are about as short as the requests.
     fn execute(&mut self, request: &VerifiedRequest, to: Receiver) {
         let result = match request.request() {
             Request::Get(_) if self.waiting_bytes(to) > LOOK_UP_BYTES_MAX => Err(Rejection::Busy),
@@ -203,7 +215,20 @@ impl Draft<'_> {
             Action::Redeem { committee, redemption, epoch, votes } => {
                 self.redeem(signer, *committee, redemption, *epoch, votes)
             }
-            Action::Rotate(rotation) => self.rotate(rotation),
+            Action::RedeemBatch { committee, redemptions, epoch, votes } => {
+                self.redeem_batch(signer, *committee, redemptions, *epoch, votes)
+            }
+            Action::RequestUnlock(request) => self.request_unlock(signer, request),
+            Action::Uphold { committee, account, sequence, digest, votes } => {
+                self.uphold(signer, (*committee, *account, *sequence), *digest, votes)
+            }
+            Action::Void { committee, account, sequence, unanimous, votes } => {
+                self.void((*committee, *account, *sequence), *unanimous, votes)
+            }
+            Action::Announce(announcing) => self.announce(announcing),
+            Action::Endorse { committee, announcement } => self.endorse(signer, *committee, *announcement),
+            Action::Mature { committee, announcement } => self.mature(*committee, *announcement),
+            Action::Install { committee, announcement, votes } => self.install(*committee, *announcement, votes),
         }
     }
 }
@@ -240,8 +265,8 @@ pub enum FoldError {
          and groups"
     )]
     Overfull(Receiver),
-    /// A quorum of another cluster certified what no honest one sends: a message for somebody else, an answer to nobody's
-    /// request, an amount of zero, or more than was issued. Nothing more is taken from it.
+    /// A quorum of another cluster certified what no honest one sends: a message for somebody else, an answer to
+    /// nobody's request, an amount of zero, or more than was issued. Nothing more is taken from it.
     #[error("group {number} of cluster {from} has a message that no honest cluster sends; stop, and ask its operators")]
     Faulty {
         /// The sender.

@@ -1,8 +1,8 @@
 //! Groups of what a height sends. What does not fit into a group waits in the state for a later one [LEDGER 9].
 //!
-//! Always true: what waits is bounded. A proposal that adds too much is not valid, so its leader takes fewer requests and
-//! groups. Every height sends as much as a group holds, so these proposals are valid however much waits: an empty one, and
-//! one with a single request. One group of another cluster can be taken at the latest when nothing waits.
+//! Always true: what waits is bounded. A proposal that adds too much is not valid, so its leader takes fewer requests
+//! and groups. Every height sends as much as a group holds, so these proposals are valid however much waits: an empty
+//! one, and one with a single request. One group of another cluster can be taken at the latest when nothing waits.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_ledger_statement::{
@@ -100,6 +100,9 @@ impl Draft<'_> {
         let previous = group.head().digest(self.layout.deployment(), self.layout.us());
         let next = cursor.next.checked_add(1).expect("a cluster has fewer than 2^64 heights");
         self.state.put(StateKey::Sent(to), &(Cursor { next, previous }, Some(self.moment.time)));
+        if let Receiver::Committee(number) = to {
+            self.note_matured(number, previous);
+        }
         Ok(Some(group))
     }
 
@@ -138,8 +141,9 @@ impl Draft<'_> {
     }
 
     fn is_due(&self, to: Receiver, newest: Option<Time>) -> bool {
+        let Receiver::Committee(number) = to else { return false };
         let due = newest.map(|newest| newest.0.saturating_add(COMMITTEE_GROUP_INTERVAL_MS));
-        matches!(to, Receiver::Committee(_)) && due.is_none_or(|due| self.moment.time.0 >= due)
+        self.is_maturing(number) || due.is_none_or(|due| self.moment.time.0 >= due)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reserves: what a bank has on the ledger, by asset. The hash of its key is their owner's id.
 //!
-//! A reserve is never removed, and a credit to it cannot fail [LEDGER 8]. Before the owner's key has opened its reserves
-//! it spends nothing from them; what is credited meanwhile is its claim.
+//! A reserve is never removed, and a credit to it cannot fail [LEDGER 8]. Before the owner's key has opened its
+//! reserves it spends nothing from them; what is credited meanwhile is its claim.
 
 use fastpay_core::{AccountId, Amount, Asset};
 use fastpay_ledger_statement::{
@@ -87,18 +87,18 @@ impl Draft<'_> {
     }
 
     /// Sends a message that is worth an amount.
-    fn send_money(&mut self, to: ClusterId, asset: Asset, amount: Amount, message: Message) {
+    pub(crate) fn send_money(&mut self, to: ClusterId, asset: Asset, amount: Amount, message: Message) {
         self.state.add(StateKey::SentTotal(to, asset), amount);
         self.push(Receiver::Cluster(to), message);
     }
 
-    /// The most that can be paid from a balance at once. A faulty cluster can have made it more than was issued; no honest
-    /// one sends more than that in a message.
+    /// The most that can be paid from a balance at once. A faulty cluster can have made it more than was issued; no
+    /// honest one sends more than that in a message.
     pub(crate) fn payable(&self, balance: &StateKey, asset: Asset) -> Amount {
         self.state.balance(balance).spendable().min(self.layout.issued(asset))
     }
 
-    fn check_debit(&self, owner: AccountId, asset: Asset, amount: Amount) -> Result<(), Rejection> {
+    pub(crate) fn check_debit(&self, owner: AccountId, asset: Asset, amount: Amount) -> Result<(), Rejection> {
         self.check_kept_here(&owner)?;
         if !self.is_open(owner) {
             return Err(Rejection::NotOpen);

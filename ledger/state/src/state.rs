@@ -2,7 +2,7 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{Amount, Balance, Digest, Epoch};
-use fastpay_ledger_statement::{ClusterId, Cursor, Layout, StateKey, StateProof, Time};
+use fastpay_ledger_statement::{ClusterId, CurrentEpoch, Cursor, Layout, StateKey, StateProof};
 
 use crate::tree::Tree;
 
@@ -10,14 +10,6 @@ use crate::tree::Tree;
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) tree: Tree,
-}
-
-/// The current epoch of a FastPay committee.
-#[derive(Clone, Copy, Debug, Default, BorshSerialize, BorshDeserialize)]
-pub(crate) struct CurrentEpoch {
-    pub(crate) epoch: Epoch,
-    /// Until when redemption votes of the epoch before count; `None` if they do not.
-    pub(crate) previous_counts_until: Option<Time>,
 }
 
 impl State {
@@ -32,9 +24,10 @@ impl State {
             }
         }
         if layout.is_settlement() {
-            for (number, committee) in &genesis.committees {
-                state.put(StateKey::Committee(*number, Epoch(0)), committee);
-                state.put(StateKey::Epoch(*number), &CurrentEpoch::default());
+            for (number, founded) in &genesis.committees {
+                state.put(StateKey::Committee(*number, Epoch(0)), &founded.first);
+                let current = CurrentEpoch { guardian: founded.guardian, ..CurrentEpoch::default() };
+                state.put(StateKey::Epoch(*number), &current);
             }
         }
         state
@@ -86,8 +79,8 @@ impl State {
         self.get(key).unwrap_or_default()
     }
 
-    /// Adds to a balance or a total. One message is worth less than 2^127, so 256 bits hold the sum of all that are ever
-    /// taken, whoever sends them.
+    /// Adds to a balance or a total. One message is worth less than 2^127, so 256 bits hold the sum of all that are
+    /// ever taken, whoever sends them.
     pub(crate) fn add(&mut self, key: StateKey, amount: Amount) {
         self.put(key.clone(), &self.balance(&key).credit(amount));
     }

@@ -12,12 +12,14 @@ use crate::group::{GroupHead, MessagePath, Outputs};
 use crate::header::Header;
 use crate::identity::{ClusterId, Height, Receiver, Time};
 use crate::members::Members;
-use crate::message::{Answer, Message, Outcome, Rejection};
+use crate::message::{Answer, Message, Outcome};
 use crate::partition::Partition;
+use crate::rejection::Rejection;
 use crate::request::Request;
 use crate::verifier::StatementVerifier;
 
-/// One client's answer, not yet checked. Its group is to [`Receiver::Clients`], where every message can be proven alone.
+/// One client's answer, not yet checked. Its group is to [`Receiver::Clients`], where every message can be proven
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct AnswerProof {
     /// The answer.

@@ -2,8 +2,8 @@
 //! proof can show any of it.
 //!
 //! The tree is a sparse Merkle tree over the hashes of the keys, with single entries pulled up: no entry = zero; one
-//! entry = H(0x00 ‖ hash of the key ‖ hash of the value); several = H(0x01 ‖ those whose next bit is 0 ‖ those whose next
-//! bit is 1), the most significant bit first. One set of entries has one root.
+//! entry = H(0x00 ‖ hash of the key ‖ hash of the value); several = H(0x01 ‖ those whose next bit is 0 ‖ those whose
+//! next bit is 1), the most significant bit first. One set of entries has one root.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{AccountId, Asset, Digest, Epoch, SequenceNumber, TransactionIndex, merkle_leaf, merkle_node};
@@ -22,8 +22,8 @@ pub enum StateKey {
     Stored(Namespace, Key),
     /// Whether the owner has opened its reserves: present if so.
     Opened(AccountId),
-    /// The balance of an asset in a reserve, or claimed by one that is not open. 256 bits, as of every sum: however much
-    /// faulty clusters send, it does not overflow.
+    /// The balance of an asset in a reserve, or claimed by one that is not open. 256 bits, as of every sum: however
+    /// much faulty clusters send, it does not overflow.
     Reserve(AccountId, Asset),
     /// The next sequence number of a signer at this cluster.
     Sequence(AccountId),
@@ -49,12 +49,22 @@ pub enum StateKey {
     Omnibus(CommitteeNumber, Asset),
     /// The index of the newest event for a FastPay committee.
     EventIndex(CommitteeNumber),
-    /// The [`Redeemed`] of one of an account's sequence numbers: present if it is redeemed.
-    Redeemed(CommitteeNumber, AccountId, SequenceNumber),
+    /// What one of an account's sequence numbers is [`SpentOn`]: present if it is spent, and never changed.
+    Spent(CommitteeNumber, AccountId, SequenceNumber),
     /// The committee of an epoch.
     Committee(CommitteeNumber, Epoch),
-    /// The current epoch, and until when redemption votes of the one before count.
+    /// The [`crate::CurrentEpoch`].
     Epoch(CommitteeNumber),
+    /// The [`crate::UnlockEntry`] of a number whose owner requested it.
+    Unlock(CommitteeNumber, AccountId, SequenceNumber),
+    /// The balance of an asset held as bonds for requests to unlock.
+    Bonds(CommitteeNumber, Asset),
+    /// What is [`crate::Announced`] under this id.
+    Announcement(CommitteeNumber, Digest),
+    /// The number of announcements so far, those that have ended included.
+    AnnouncementCount(CommitteeNumber),
+    /// The id of an announcement, by its number among all, from 0.
+    AnnouncementId(CommitteeNumber, u64),
 }
 
 impl StateKey {
@@ -74,7 +84,16 @@ pub struct Entry {
     pub value: crate::request::Value,
 }
 
-/// What a sequence number of a FastPay account was redeemed for. Nothing else is ever paid under it.
+/// What a sequence number of a FastPay account is spent on. Nothing else is ever paid under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum SpentOn {
+    /// A redemption was paid.
+    Redeemed(Redeemed),
+    /// The number was voided.
+    Void,
+}
+
+/// A paid redemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Redeemed {
     /// The digest of the redemption that was paid.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use fastpay_core::{AccountId, Amount, Asset, Committee, Epoch};
+use fastpay_core::{AccountId, Amount, Asset, Epoch};
 
+use crate::committee::{Bond, FoundedCommittee, SafetyParameters, UNLOCK_WINDOW_MS_MIN};
 use crate::group::RECEIVERS_MAX;
 use crate::identity::{ClusterId, CommitteeNumber, Deployment, MemberKey, Receiver};
 use crate::members::{Members, MembersError};
@@ -35,11 +36,9 @@ pub struct Genesis {
     /// The writer of each namespace.
     pub namespaces: BTreeMap<Namespace, AccountId>,
     /// The FastPay committees, each in epoch 0.
-    pub committees: BTreeMap<CommitteeNumber, Committee>,
+    pub committees: BTreeMap<CommitteeNumber, FoundedCommittee>,
     /// All money.
     pub issued: Vec<Issue>,
-    /// How long redemption votes of an epoch count after the next one has begun.
-    pub votes_validity_ms: u64,
 }
 
 /// A valid genesis as one of its clusters sees it. Only checking makes one.
@@ -73,14 +72,17 @@ impl Layout {
         if receivers > RECEIVERS_MAX {
             return Err(GenesisError::TooManyReceivers(receivers));
         }
-        if let Some((number, _)) = genesis.committees.iter().find(|(_, first)| first.epoch() != Epoch(0)) {
-            return Err(GenesisError::NotFirstEpoch(*number));
-        }
         let mut issued: BTreeMap<Asset, Amount> = BTreeMap::new();
         for Issue { asset, amount, .. } in &genesis.issued {
             let total = issued.entry(*asset).or_default();
             let sum = total.checked_add(*amount).filter(|sum| sum.0 < ISSUED_LIMIT);
             *total = sum.ok_or(GenesisError::TooMuchIssued(*asset))?;
+        }
+        for (number, founded) in &genesis.committees {
+            if founded.first.epoch() != Epoch(0) {
+                return Err(GenesisError::NotFirstEpoch(*number));
+            }
+            check_parameters(*number, &founded.parameters, &issued)?;
         }
         let members = |(cluster, keys): (&ClusterId, &Vec<MemberKey>)| {
             let members = Members::new(deployment, *cluster, keys.clone());
@@ -141,6 +143,33 @@ impl Layout {
     }
 }
 
+/// Checks what a committee could not live with.
+fn check_parameters(
+    number: CommitteeNumber,
+    parameters: &SafetyParameters,
+    issued: &BTreeMap<Asset, Amount>,
+) -> Result<(), GenesisError> {
+    let SafetyParameters { votes_validity_ms, unlock_window_ms, endorsed_delay_ms, announced_delay_ms, .. } =
+        *parameters;
+    if unlock_window_ms < UNLOCK_WINDOW_MS_MIN {
+        return Err(GenesisError::UnlockWindow(number, unlock_window_ms));
+    }
+    if votes_validity_ms < unlock_window_ms.saturating_mul(2) {
+        return Err(GenesisError::VotesValidity(number, votes_validity_ms));
+    }
+    if endorsed_delay_ms > announced_delay_ms {
+        return Err(GenesisError::Delays(number));
+    }
+    if parameters.lapse_ms == 0 {
+        return Err(GenesisError::Lapse(number));
+    }
+    let Bond { asset, amount } = parameters.unlock_bond;
+    if amount == Amount::ZERO || amount > issued.get(&asset).copied().unwrap_or_default() {
+        return Err(GenesisError::Bond(number));
+    }
+    Ok(())
+}
+
 /// Why a genesis is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenesisError {
@@ -156,6 +185,21 @@ pub enum GenesisError {
     /// A committee begins in another epoch.
     #[error("committee {0} must begin in epoch 0")]
     NotFirstEpoch(CommitteeNumber),
+    /// Authorities could not vote, or numbers would be voided before a certificate is shown.
+    #[error("the unlock window of committee {0} is {1} ms; it must be at least {UNLOCK_WINDOW_MS_MIN}")]
+    UnlockWindow(CommitteeNumber, u64),
+    /// Authorities that lag would execute orders of an epoch whose votes count no more.
+    #[error("redemption votes of committee {0} count for {1} ms after an epoch; let them count for two unlock windows")]
+    VotesValidity(CommitteeNumber, u64),
+    /// An endorsement would be of no use.
+    #[error("the delay of committee {0} with an endorsement is longer than without")]
+    Delays(CommitteeNumber),
+    /// Nothing could be installed without an endorsement.
+    #[error("announcements of committee {0} lapse when their delay has passed; let them last")]
+    Lapse(CommitteeNumber),
+    /// Nobody, or anybody at no cost, could request to unlock.
+    #[error("the unlock bond of committee {0} is zero, or more than is issued of its asset")]
+    Bond(CommitteeNumber),
     /// Sums could overflow.
     #[error("of asset {0} 2^127 or more would be issued; issue less, or count in a larger unit")]
     TooMuchIssued(Asset),

@@ -19,6 +19,7 @@
 
 mod answer;
 mod certificate;
+mod committee;
 mod compact;
 mod encoding;
 mod entry;
@@ -31,16 +32,21 @@ mod members;
 mod message;
 mod partition;
 mod read;
+mod rejection;
 mod request;
 mod verifier;
 mod vote;
 
 pub use answer::{AnswerError, AnswerProof, ProvenAnswer};
 pub use certificate::{CertificateError, QuorumCertificate};
+pub use committee::{
+    Announced, Announcing, Bond, CurrentEpoch, FoundedCommittee, NextCommittee, Possession, SafetyParameters,
+    UNLOCK_WINDOW_MS_MIN, UnlockDecision, UnlockEntry, UnlockRequest,
+};
 pub use compact::{CompactDecision, OpenError, VerifiedGroup};
 pub use encoding::{DecodeError, Wire};
 pub use entry::{
-    Cursor, Entry, Evidence, Redeemed, StateKey, StateProof, branch_digest, key_bit, leaf_digest, value_digest,
+    Cursor, Entry, Evidence, Redeemed, SpentOn, StateKey, StateProof, branch_digest, key_bit, leaf_digest, value_digest,
 };
 pub use fork::Fork;
 pub use genesis::{Genesis, GenesisError, Issue, Layout};
@@ -50,12 +56,13 @@ pub use identity::{
     ClusterId, CommitteeNumber, Deployment, Height, MemberIndex, MemberKey, MemberKeys, Receiver, Time,
 };
 pub use members::{Members, MembersError};
-pub use message::{Answer, CommitteeEvent, Credit, EventKind, Funding, Message, Outcome, Rejection};
+pub use message::{Answer, CommitteeEvent, Credit, EventKind, Funding, Message, Outcome, Unlocking};
 pub use partition::Partition;
 pub use read::{ReadError, ReadProof, Reading};
+pub use rejection::Rejection;
 pub use request::{
     Action, Condition, Get, Instruction, KEY_BYTES_MAX, Key, NAMESPACE_BYTES_MAX, Namespace, Request, RequestError,
-    Rotation, SignedInstruction, VALUE_BYTES_MAX, Value, VerifiedRequest, Version,
+    SignedInstruction, VALUE_BYTES_MAX, Value, VerifiedRequest, Version,
 };
 pub use verifier::StatementVerifier;
 pub use vote::{VoteKind, VoteStatement};

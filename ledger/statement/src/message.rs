@@ -2,10 +2,12 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Committee, Digest, Epoch, Redemption, SequenceNumber, TransactionIndex,
+    AccountId, Amount, Asset, Committee, Digest, Epoch, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex,
 };
 
-use crate::identity::{ClusterId, CommitteeNumber, Time};
+use crate::committee::UnlockRequest;
+use crate::identity::{CommitteeNumber, Time};
+use crate::rejection::Rejection;
 use crate::request::{Request, Value, Version};
 
 /// A message of a group.
@@ -21,6 +23,8 @@ pub enum Message {
     Fund(Funding),
     /// To the authorities of a FastPay committee.
     Event(CommitteeEvent),
+    /// To the settlement cluster: the payer's shard has debited the bond.
+    Unlock(Unlocking),
 }
 
 /// The answer to a client's request.
@@ -58,6 +62,16 @@ pub struct Funding {
     pub payer: AccountId,
 }
 
+/// A request to unlock a number, with its bond. It cannot fail: the payer's shard has checked it. Where the number is
+/// decided or was requested before, the bond goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Unlocking {
+    /// The request of the account's owner.
+    pub request: UnlockRequest,
+    /// The owner of the reserve that paid the bond.
+    pub payer: AccountId,
+}
+
 /// An event for the authorities of a FastPay committee.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct CommitteeEvent {
@@ -80,13 +94,43 @@ pub enum EventKind {
         relayer: AccountId,
     },
     /// The next committee was installed.
-    Rotated {
+    Installed {
         /// It, with its epoch.
         committee: Committee,
-        /// The first epoch whose keys were compromised.
+        /// The guardian from then on; zero for nobody.
+        guardian: PrimaryAddress,
+        /// Until when, inclusive, redemption votes of the epoch before count; `None` if they do not, because keys of it
+        /// were out.
+        previous_counts_until: Option<Time>,
+        /// The first epoch whose keys were compromised; the committee's own epoch if none were.
         compromised_since: Epoch,
         /// The digest of a certified checkpoint; zero for none.
         checkpoint: Digest,
+    },
+    /// The owner of an account requested to unlock one of its numbers.
+    UnlockRequested {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// From when on a quorum can void it.
+        voidable_from: Time,
+    },
+    /// One order of a number holds.
+    Upheld {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the order.
+        digest: Digest,
+    },
+    /// No order of a number holds, and none ever will. The number is spent.
+    Voided {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
     },
 }
 
@@ -115,93 +159,19 @@ pub enum Outcome {
     /// The redemption was paid.
     Redeemed(TransactionIndex),
     /// The committee of this epoch was installed.
-    Rotated(Epoch, TransactionIndex),
-}
-
-/// Why a request was not carried out. Nothing is changed, and its sequence number is not used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, thiserror::Error)]
-pub enum Rejection {
-    /// No namespace of this name.
-    #[error("there is no namespace of this name; the genesis lists them")]
-    UnknownNamespace,
-    /// Not the namespace's writer.
-    #[error("only {0} writes in this namespace")]
-    WrongWriter(AccountId),
-    /// The key, reserve or committee is kept elsewhere.
-    #[error("cluster {0} is responsible for it; sign the instruction for that one")]
-    OtherShard(ClusterId),
-    /// There is no such cluster.
-    #[error("there is no cluster {0}; the genesis lists them")]
-    UnknownCluster(ClusterId),
-    /// Too much waits to be sent, or to be answered by the cluster that executes the request.
-    #[error("too much is under way here; send the request again later")]
-    Busy,
-    /// Numbers before it have not been used.
-    #[error("sequence number {0} is next; use it first")]
-    SequenceGap(SequenceNumber),
-    /// The number was used for another instruction.
-    #[error("the sequence number was used for another instruction; {0} is next")]
-    SequenceConflict(SequenceNumber),
-    /// The number was used so long ago that its answer is no longer kept.
-    #[error("the answer under this sequence number is no longer kept; {0} is next")]
-    SequenceForgotten(SequenceNumber),
-    /// The signer has not opened its reserves.
-    #[error("the signer's reserves are not open; open them first")]
-    NotOpen,
-    /// The signer has opened its reserves before.
-    #[error("the signer's reserves are open")]
-    AlreadyOpen,
-    /// More than the reserve has.
-    #[error("the reserve has {0}, less than the amount")]
-    ReserveTooLow(Amount),
-    /// Nothing is moved.
-    #[error("the amount is zero; move at least one of the asset's smallest unit")]
-    ZeroAmount,
-    /// Nobody, or nobody but a program, could spend it.
-    #[error("the recipient cannot spend; give the recipient's account")]
-    InvalidRecipient,
-    /// No FastPay committee of this number.
-    #[error("there is no committee {0}; the genesis lists them")]
-    UnknownCommittee(CommitteeNumber),
-    /// The account's order of this number has been redeemed.
-    #[error("the redemption was paid before, or another one of the same number")]
-    AlreadyRedeemed,
-    /// No committee of this epoch.
-    #[error("epoch {0} has not begun")]
-    UnknownEpoch(Epoch),
-    /// Votes of this epoch no longer count.
-    #[error("votes of epoch {0} counted until {1} ms; have the current committee vote")]
-    EpochEnded(Epoch, Time),
-    /// Too few votes, or more than are needed.
-    #[error("{found} votes; exactly {expected} are a quorum")]
-    VoteCount {
-        /// The quorum.
-        expected: u32,
-        /// The number of votes.
-        found: u32,
-    },
-    /// A vote twice, or out of order.
-    #[error("the vote of authority {0} is repeated or not in the order of names")]
-    VotesUnsorted(AuthorityName),
-    /// Not by a member of the committee on this statement.
-    #[error("the vote of authority {0} is not by a member's key on this statement")]
-    InvalidVote(AuthorityName),
-    /// The relayer would get more than is redeemed.
-    #[error("the fee is above the amount")]
-    FeeAboveAmount,
-    /// More than the committee's accounts have. Only a faulty committee certifies that.
-    #[error("the committee's accounts have {0} in all, less than the amount")]
-    OmnibusTooLow(Amount),
-    /// Not the epoch that comes next.
-    #[error("epoch {0} is next")]
-    WrongNextEpoch(Epoch),
-    /// No such epoch could have been compromised.
-    #[error("the first compromised epoch is after the one that begins")]
-    InvalidCompromise,
-    /// The announcement's time is up.
-    #[error("the announcement had to be on the ledger by {0} s")]
-    DeadlinePassed(u64),
-    /// The announcement could be held back for too long.
-    #[error("the announcement's deadline is too far ahead: at this time it is at most {0} s; announce again")]
-    DeadlineTooFar(u64),
+    Installed(Epoch, TransactionIndex),
+    /// The redemptions were paid, each under its index, in their order; `None` for one whose number was spent before.
+    RedeemedBatch(Vec<Option<TransactionIndex>>),
+    /// The bond was debited, and the request is on its way to the settlement cluster.
+    Unlocking,
+    /// The order is upheld, and the bond is on its way to the signer.
+    Upheld(TransactionIndex),
+    /// The number is void, and the bond is on its way to whoever paid it.
+    Voided(TransactionIndex),
+    /// The committee is announced, under this id.
+    Announced(Digest),
+    /// The announcement is endorsed.
+    Endorsed,
+    /// The announcement can be accepted.
+    Matured,
 }

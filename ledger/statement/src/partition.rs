@@ -47,9 +47,14 @@ impl Partition {
             StateKey::Opened(owner) | StateKey::Reserve(owner, _) => Some(self.of_reserve(owner)),
             StateKey::Omnibus(..)
             | StateKey::EventIndex(_)
-            | StateKey::Redeemed(..)
+            | StateKey::Spent(..)
             | StateKey::Committee(..)
-            | StateKey::Epoch(_) => Some(self.settlement),
+            | StateKey::Epoch(_)
+            | StateKey::Unlock(..)
+            | StateKey::Bonds(..)
+            | StateKey::Announcement(..)
+            | StateKey::AnnouncementCount(_)
+            | StateKey::AnnouncementId(..) => Some(self.settlement),
             StateKey::Sequence(_)
             | StateKey::Answered(..)
             | StateKey::Taken(_)

@@ -6,10 +6,10 @@ use std::io;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Authorization, Committee, ContractVote, Digest, Epoch, Redemption,
-    SequenceNumber,
+    AccountId, AccountKey, Amount, Asset, Authorization, ContractVote, Digest, Epoch, Redemption, SequenceNumber,
 };
 
+use crate::committee::{Announcing, UnlockRequest};
 use crate::encoding::{Wire, digest};
 use crate::identity::{ClusterId, CommitteeNumber, Deployment, Height};
 
@@ -161,27 +161,72 @@ pub enum Action {
         /// Exactly a quorum, in the order of names, none twice.
         votes: Vec<ContractVote>,
     },
-    /// Installs the next committee.
-    Rotate(Box<Rotation>),
-}
-
-/// The next committee, announced by a quorum of the current one and accepted by its own.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Rotation {
-    /// The FastPay committee that rotates.
-    pub committee: CommitteeNumber,
-    /// The members, with the epoch that begins.
-    pub next: Committee,
-    /// The first epoch whose keys were compromised; the epoch that begins if none were.
-    pub compromised_since: Epoch,
-    /// The digest of a certified checkpoint; zero for none.
-    pub checkpoint: Digest,
-    /// The time, in seconds since 1970, by which the rotation must be on the ledger.
-    pub deadline: u64,
-    /// A quorum of the current committee, on the announcement.
-    pub announcing: Vec<ContractVote>,
-    /// A quorum of the next one, on its acceptance.
-    pub accepting: Vec<ContractVote>,
+    /// Pays redemptions that a quorum of a FastPay committee voted for together. One whose number is spent is left out.
+    /// The signer gets the fees.
+    RedeemBatch {
+        /// The committee.
+        committee: CommitteeNumber,
+        /// The redemptions, at least one, in the order of the vote. Each recipient is as of [`Action::Redeem`].
+        redemptions: Vec<Redemption>,
+        /// The epoch of the votes.
+        epoch: Epoch,
+        /// Exactly a quorum on all of them, in the order of names, none twice.
+        votes: Vec<ContractVote>,
+    },
+    /// Requests to unlock a number of a FastPay account, for its owner. The bond comes from the signer's reserve.
+    RequestUnlock(UnlockRequest),
+    /// Has the one order of a requested number upheld. The signer gets the bond.
+    Uphold {
+        /// The committee.
+        committee: CommitteeNumber,
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the order.
+        digest: Digest,
+        /// Exactly a quorum of the current epoch, each certifying that the order has a certificate, in the order of
+        /// names.
+        votes: Vec<ContractVote>,
+    },
+    /// Has a requested number voided.
+    Void {
+        /// The committee.
+        committee: CommitteeNumber,
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// Whether the votes are of all members, and need no window.
+        unanimous: bool,
+        /// Exactly a quorum of the current epoch, or all members, in the order of names.
+        votes: Vec<ContractVote>,
+    },
+    /// Announces the next committee.
+    Announce(Box<Announcing>),
+    /// Shortens the delay of an announcement. The signer is the guardian.
+    Endorse {
+        /// The committee.
+        committee: CommitteeNumber,
+        /// The announcement's id.
+        announcement: Digest,
+    },
+    /// Records that an announcement's delay has passed. From then on its members can accept.
+    Mature {
+        /// The committee.
+        committee: CommitteeNumber,
+        /// The announcement's id.
+        announcement: Digest,
+    },
+    /// Installs a committee that was announced, has matured, and accepts.
+    Install {
+        /// The committee.
+        committee: CommitteeNumber,
+        /// The announcement's id.
+        announcement: Digest,
+        /// Exactly a quorum of the next committee, on [`crate::Announced::acceptance`], in the order of names.
+        votes: Vec<ContractVote>,
+    },
 }
 
 /// An action at a place: what is signed.
@@ -244,7 +289,7 @@ pub enum Request {
 }
 
 impl Wire for Request {
-    /// The largest is a rotation: 255 members of 52 bytes, and votes of two quorums of 171, of 97 bytes each.
+    /// The largest is an announcement: 255 members of 52 bytes, with proofs of 129, and 171 votes of 97.
     const BYTES_MAX: usize = 64 << 10;
 }
 

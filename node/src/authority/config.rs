@@ -317,11 +317,6 @@ pub enum ConfigError {
     /// An Ethereum node is named for a committee without a Primary.
     #[error("the configuration has no [primary] on Ethereum; remove --rpc-url or FASTPAY_NODE_RPC_URLS")]
     NoPrimary,
-    /// Checkpoints are made from the contract's events.
-    #[error(
-        "the configuration has an [archive] and a Primary on a ledger, of which no checkpoints can be made; remove it"
-    )]
-    ArchiveOnLedger,
     /// The number of shards is too high.
     #[error("the configuration sets {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
@@ -412,9 +407,6 @@ impl Config {
         if let Some(archive) = &self.archive {
             if self.endpoints.is_none() {
                 return Err(ConfigError::ArchiveAlone);
-            }
-            if matches!(self.primary, Some(PrimarySection::Ledger(_))) {
-                return Err(ConfigError::ArchiveOnLedger);
             }
             if let Some(url) = archive.store.as_ref().filter(|url| Store::url_of(url.as_str().as_ref()).is_none()) {
                 return Err(ConfigError::ArchiveStore(StoreError::Url(url.to_string())));
@@ -591,7 +583,7 @@ mod tests {
         check(format!("{ledger}chain_id = 1\n"), "`chain_id` is for the other kind of Primary");
         check(format!("{without}{section}{contract}file = \"a\"\n"), "`file` is for the other kind of Primary");
         let archive = format!("endpoints = \"endpoints.json\"\n{ledger}\n[archive]\nfolder = \"archive\"\n");
-        check(archive, "a Primary on a ledger, of which no checkpoints can be made");
+        assert!(read(&archive, Overrides::default()).unwrap().archive.is_some());
         let rpc_urls = vec!["http://localhost:8545".parse().unwrap()];
         let useless = read(&ledger, Overrides { rpc_urls, ..Overrides::default() });
         assert!(matches!(useless, Err(ConfigError::NoPrimary)), "{useless:?}");

@@ -12,7 +12,7 @@ use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, Epoch, Epo
 use fastpay_ethereum::{DepositsError, EpochReader, Primary, PrimaryConfig, PrimaryError};
 
 use crate::authority::config::{Config, PrimarySection};
-use crate::authority::funding::{LedgerDeployment, LedgerError};
+use crate::authority::funding::{LedgerConfig, LedgerDeployment, LedgerError, LedgerSource};
 use crate::authority::known_committees;
 use crate::authority::storage::FolderIdentity;
 
@@ -71,8 +71,8 @@ pub enum DeploymentError {
 pub enum Reader<'a> {
     /// An authority, with its configuration.
     Authority(&'a Config),
-    /// Somebody who knows the contract and an Ethereum node: nothing else is needed, and no key.
-    Anybody(&'a PrimaryConfig),
+    /// Somebody who knows the contract and an Ethereum node, or the ledger's file: nothing else is needed, and no key.
+    Anybody(&'a PrimarySection),
 }
 
 impl<'a> From<&'a Config> for Reader<'a> {
@@ -81,8 +81,8 @@ impl<'a> From<&'a Config> for Reader<'a> {
     }
 }
 
-impl<'a> From<&'a PrimaryConfig> for Reader<'a> {
-    fn from(primary: &'a PrimaryConfig) -> Self {
+impl<'a> From<&'a PrimarySection> for Reader<'a> {
+    fn from(primary: &'a PrimarySection) -> Self {
         Self::Anybody(primary)
     }
 }
@@ -93,7 +93,12 @@ impl<'a> From<&'a PrimaryConfig> for Reader<'a> {
 /// See [`DeploymentError`].
 pub async fn load(reader: impl Into<Reader<'_>>) -> Result<Deployment, DeploymentError> {
     match reader.into() {
-        Reader::Anybody(primary) => read(primary.clone(), None).await,
+        Reader::Anybody(PrimarySection::Ethereum(primary)) => read(primary.clone(), None).await,
+        Reader::Anybody(PrimarySection::Ledger(ledger)) => {
+            let (ledger, first) = on_ledger(ledger)?;
+            let committees = LedgerSource::new(&ledger)?.all_committees(first).await?;
+            Ok(Deployment::OnLedger { ledger, committees })
+        }
         Reader::Authority(Config { genesis: Some(path), .. }) => {
             let wrong = |reason: String| DeploymentError::Genesis { path: path.clone(), reason };
             let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -106,14 +111,19 @@ pub async fn load(reader: impl Into<Reader<'_>>) -> Result<Deployment, Deploymen
             match config.primary.clone().expect("a configuration has a Primary or a genesis") {
                 PrimarySection::Ethereum(primary) => read(primary, known).await,
                 PrimarySection::Ledger(ledger) => {
-                    let ledger = Box::new(LedgerDeployment::read(&ledger)?);
-                    let first = Committees::new(ledger.ledger().first().clone());
-                    let committees = known.unwrap_or(first.expect("a ledger's committee begins in epoch 0"));
-                    Ok(Deployment::OnLedger { ledger, committees })
+                    let (ledger, first) = on_ledger(&ledger)?;
+                    Ok(Deployment::OnLedger { ledger, committees: known.unwrap_or(first) })
                 }
             }
         }
     }
+}
+
+/// A committee on a ledger, and the one of epoch 0.
+fn on_ledger(config: &LedgerConfig) -> Result<(Box<LedgerDeployment>, Committees), LedgerError> {
+    let ledger = Box::new(LedgerDeployment::read(config)?);
+    let first = Committees::new(ledger.ledger().first().clone()).expect("a ledger's committee begins in epoch 0");
+    Ok((ledger, first))
 }
 
 /// Reads the committees from the contract, of which `known` were read before.

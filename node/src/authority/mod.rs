@@ -557,7 +557,12 @@ async fn serve(
         Payouts::new(payer, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
     });
     let (payouts, waiting) = payouts.unzip();
-    let announcements = primary.clone().map(|primary| Announcements::new(primary, parts.metrics.clone()));
+    let announcements = match &deployment {
+        Deployment::OnLedger { ledger, .. } => {
+            Some(Announcements::on_ledger(ledger.ledger().clone(), parts.metrics.clone()))
+        }
+        _ => primary.clone().map(|primary| Announcements::new(primary, parts.metrics.clone())),
+    };
     let sink = DepositSink::new(parts.domain, parts.layout, &shards);
     let (own_shards, handed_over) = (shards.clone(), shards.clone());
     let with_primary = deployment.genesis().is_none();

@@ -91,7 +91,7 @@ impl Snapshot<'_> {
     async fn has_taken(&self, sender: AccountId, sequence: SequenceNumber) -> Result<bool, StepError> {
         Ok(match self {
             Self::Block(primary, block) => primary.is_redeemed_in(block, sender, sequence).await?,
-            Self::Event(ledger, _) => ledger.redeemed(sender, sequence, oldest_state()).await?.is_some(),
+            Self::Event(ledger, _) => ledger.spent(sender, sequence, oldest_state()).await?.is_some(),
         })
     }
 }

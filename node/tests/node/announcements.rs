@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_core::{AccountKey, Epoch};
 use fastpay_ethereum::Finality;
+use fastpay_ledger_client::CommitteeClient;
+use fastpay_ledger_client::scripted::{COMMITTEE, PARAMETERS, ScriptedLedger};
+use fastpay_ledger_statement::Time;
 use fastpay_node::authority::announcements::Announcements;
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_testkit::TestCommittee;
@@ -62,6 +66,10 @@ impl Scene {
 /// How many committees are shown as announced, and when the first can be installed.
 async fn shown(metrics: &Metrics) -> (u64, u64) {
     tokio::time::sleep(WHILE).await;
+    of(metrics)
+}
+
+fn of(metrics: &Metrics) -> (u64, u64) {
     let text = metrics.text();
     let value = |name: &str| -> u64 {
         let line = text.lines().find(|line| line.starts_with(&format!("fastpay_{name} "))).unwrap();
@@ -118,4 +126,44 @@ async fn an_announcement_that_one_ethereum_node_leaves_out_is_shown() {
     let announced = scene.send(scene.rotation().announce());
     scene.primary.finalize();
     assert_eq!(shown(&metrics).await, (1, announced + 14 * DAY_S));
+}
+
+/// On a ledger, by its certified state. A watch reads it at its start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_committee_that_is_announced_on_a_ledger_is_shown_until_it_is_installed_or_lapses() {
+    let bank = AccountKey::ed25519([1; 32]);
+    let now_ms = || fastpay_program::Clock::system().now_ms();
+    let lapse_ms = PARAMETERS.announced_delay_ms + PARAMETERS.lapse_ms;
+    // It is announced in time, or so long ago that it has just lapsed.
+    for (age_ms, is_lapsed) in [(120_000, false), (lapse_ms + 60_000, true)] {
+        let begin = Time(now_ms() - age_ms);
+        let ledger = ScriptedLedger::start(&TestCommittee::new(4).committee, &bank, begin).await;
+        let first = TestCommittee::with(4, ledger.history().domain(), Epoch(0));
+        let folder = tempfile::tempdir().unwrap();
+        let client = CommitteeClient::open(&ledger.write(folder.path()), COMMITTEE).unwrap();
+        let watched = async || {
+            let metrics = Arc::new(Metrics::new(1));
+            let (stop, stopped) = watch::channel(false);
+            let watch = tokio::spawn(Announcements::on_ledger(client.clone(), metrics.clone()).run(stopped));
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            stop.send_replace(true);
+            watch.await.unwrap();
+            of(&metrics)
+        };
+        assert_eq!(watched().await, (0, 0));
+        let next = first.rotated();
+        let id = ledger.history().announce(&bank, &first.keys, (&next.committee, &next.keys), Epoch(1)).unwrap();
+        let announced_at = ledger.history().time().0;
+        if is_lapsed {
+            // The state is recent, and the announcement old.
+            ledger.history().wait(lapse_ms);
+            ledger.history().fund(&bank, &[]);
+            assert_eq!(watched().await, (0, 0));
+            continue;
+        }
+        let installable_at = (announced_at + PARAMETERS.announced_delay_ms).div_ceil(1_000);
+        assert_eq!(watched().await, (1, installable_at));
+        ledger.history().install(&bank, &next.keys, id).unwrap();
+        assert_eq!(watched().await, (0, 0));
+    }
 }

@@ -14,13 +14,15 @@ use fastpay_core::{
     UnlockVote, VerifiedContractVote,
 };
 use fastpay_ethereum::{Call, DepositsError, Finality, PrimaryConfig, Sender, certified_redemption};
+use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
 use fastpay_node::authority::certification::{
     Archive, ArchiveError, Certified, CheckpointError, CheckpointVoteFile, Defect, Inputs, Memory, ORDERS_MAX,
     Proposal, ProposedCut, Report, Signed, certify, propose, sign, verify,
 };
-use fastpay_node::authority::config::Config;
+use fastpay_node::authority::config::{Config, PrimarySection};
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::follower;
+use fastpay_node::authority::funding::LedgerConfig;
 use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::authority::storage::{DataFolder, Journal, JournalOptions, JournalPosition, JournalWrite};
 use fastpay_program::Clock;
@@ -109,9 +111,24 @@ impl Scene {
             None => place.config(),
             Some(primary) => Config { genesis: None, primary: Some(primary.into()), ..place.config() },
         };
+        Self::with(place, committee, &base, shards)
+    }
+
+    /// The same, of the committee on this ledger.
+    pub fn on_ledger(ledger: &ScriptedLedger, shards: &[u32]) -> Self {
+        let place = authority::Scene::new();
+        place.init(1).unwrap();
+        let config = LedgerConfig { file: ledger.write(place.folder.path()), committee: COMMITTEE };
+        let committee = TestCommittee::with(4, ledger.history().domain(), Epoch(0));
+        let primary = Some(PrimarySection::Ledger(config));
+        let base = Config { genesis: None, primary, ..place.config() };
+        Self::with(place, committee, &base, shards)
+    }
+
+    fn with(place: authority::Scene, committee: TestCommittee, base: &Config, shards: &[u32]) -> Self {
         let mut scene = Self { place, committee, members: Vec::new() };
         for (index, shards) in shards.iter().copied().enumerate() {
-            scene.members.push(scene.member(index, shards, &base));
+            scene.members.push(scene.member(index, shards, base));
         }
         scene
     }
@@ -272,14 +289,18 @@ impl Chain {
         self.send(Call::decide_unlock(council_of(self.contract), account, sequence, vote, votes)).await;
     }
 
-    /// Waits until these members have applied the events up to an index.
+    /// See [`followed`].
     pub async fn followed(&self, members: &[Member], index: u64) {
-        let is_there = |member: &Member| {
-            follower::read_cursor(&member.config.data).is_some_and(|cursor| cursor.last_index.0 >= index)
-        };
-        let all = async || members.iter().all(is_there);
-        eventually_async("all members have applied the events", all).await;
+        followed(members, index).await;
     }
+}
+
+/// Waits until these members have applied the events up to an index.
+pub async fn followed(members: &[Member], index: u64) {
+    let is_there =
+        |member: &Member| follower::read_cursor(&member.config.data).is_some_and(|cursor| cursor.last_index.0 >= index);
+    let all = async || members.iter().all(is_there);
+    eventually_async("all members have applied the events", all).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,6 +32,7 @@ mod http_scene;
 mod http_unlock;
 mod joining;
 mod leaving;
+mod ledger_checkpoints;
 mod network;
 mod on_ledger;
 mod operator;

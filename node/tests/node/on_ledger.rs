@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use fastpay_core::{AccountKey, Amount, Asset, Balance, Epoch, PrimaryAddress, SequenceNumber};
+use fastpay_client::ClientError;
+use fastpay_core::{
+    AccountKey, Amount, Asset, AuthorityKeys, Balance, ContractVote, Epoch, PrimaryAddress, SequenceNumber, UnlockVote,
+};
 use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
-use fastpay_ledger_statement::Time;
+use fastpay_ledger_statement::{Action, Time, UnlockRequest};
 use fastpay_node::authority::config::{Config, Overrides};
 use fastpay_node::authority::keys::KeyFiles;
 use fastpay_node::operator::setup::{self, LedgerKind, PrimarySection, SetupError};
 use fastpay_program::Clock;
+use fastpay_rpc::{Refusal, UnlockAnswer};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
 use crate::authority::{Running, free_ports, get};
@@ -124,5 +128,90 @@ async fn an_authority_credits_what_a_ledger_funds_and_goes_on_where_it_was() {
     balance(&running, &alice, 105).await;
     let (_, status) = get(running.http, "/v1/status").await.unwrap();
     assert!(status.contains("\"restored\":true"), "{status}");
+    running.stop().await.unwrap();
+}
+
+/// The ledger freezes a number, and decides about it; the authority votes by what it knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stuck_number_is_voided_or_upheld_by_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = Time(Clock::system().now_ms() - 60_000);
+    let ledger = ScriptedLedger::start(&TestCommittee::new(4).committee, &bank(), now).await;
+    let committee = TestCommittee::with(4, ledger.history().domain(), Epoch(0));
+    let config = init(folder.path(), "data", &ledger.write(folder.path()), &committee).unwrap();
+    let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
+    let running = Running::ready(config, committee.keys[0].clone()).await;
+    ledger.history().fund(&bank(), &[(alice.id(), 100)]);
+    let shard = running.client.shard_of(&alice.id()).clone();
+    let balance = async |expected: u128| {
+        eventually_async("the balance is right", || async {
+            shard.account(alice.id()).await.unwrap().balance(Asset::ETHER) == Balance::from(Amount(expected))
+        })
+        .await;
+    };
+    balance(100).await;
+    let request = |sequence| {
+        let (account, sequence) = (alice.id(), SequenceNumber(sequence));
+        let authorization = alice.key.authorize(committee.domain.unlock_request_digest(account, sequence));
+        let request = UnlockRequest { committee: COMMITTEE, account, sequence, authorization };
+        ledger.history().act(&bank(), Action::RequestUnlock(request)).unwrap();
+    };
+    let answer = async |sequence: u64, is_void: bool| {
+        let name = (alice.id(), SequenceNumber(sequence));
+        let mut last = None;
+        for _ in 0..600 {
+            let answer = shard.vote_unlock(name, true).await;
+            match &answer {
+                Ok(UnlockAnswer::Void { vote, .. }) if is_void => return vote.clone(),
+                Ok(UnlockAnswer::Certificate { vote, .. }) if !is_void => return vote.clone(),
+                _ => last = Some(answer),
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("no vote on number {sequence}: {last:?}");
+    };
+    // The vote of the authority, and those of the others, whom this test stands for.
+    let votes = |own: ContractVote, sequence: u64, vote: UnlockVote| -> Vec<ContractVote> {
+        let (domain, sequence) = (&committee.domain, SequenceNumber(sequence));
+        let sign = |keys: &AuthorityKeys| vote.sign(keys, domain, Epoch(0), alice.id(), sequence);
+        let own_name = committee.keys[0].public().name;
+        let mut votes: Vec<_> = committee.keys.iter().map(sign).collect();
+        let place = votes.iter().position(|vote| vote.authority == own_name).unwrap();
+        votes[place] = own;
+        votes.truncate(vote.needed(&committee.committee));
+        votes
+    };
+    let account = alice.id();
+
+    // The authority has voted for an order of number 0, and nobody knows a certificate.
+    let pay = |amount, sequence| alice.sign(&committee.domain, payment(account, bob.id(), amount, sequence));
+    shard.order(&pay(10, 0)).await.unwrap();
+    request(0);
+    let void = votes(answer(0, true).await, 0, UnlockVote::Void { unanimous: true });
+    let frozen = shard.order(&pay(10, 0)).await;
+    assert_eq!(frozen, Err(ClientError::Refused(Refusal::Frozen(SequenceNumber(0)))));
+    let (sequence, unanimous) = (SequenceNumber(0), true);
+    let action = Action::Void { committee: COMMITTEE, account, sequence, unanimous, votes: void };
+    ledger.history().act(&bank(), action).unwrap();
+    eventually_async("number 1 is next", || async {
+        shard.account(account).await.unwrap().next_sequence == SequenceNumber(1)
+    })
+    .await;
+    balance(100).await;
+
+    // A certificate of number 1 is shown after the request. It is kept and attested, and executed once it is upheld.
+    request(1);
+    let frozen = ClientError::Refused(Refusal::Frozen(SequenceNumber(1)));
+    eventually_async("number 1 is frozen", || async { shard.order(&pay(10, 1)).await == Err(frozen.clone()) }).await;
+    let certificate = committee.certificate(&pay(10, 1));
+    assert_eq!(shard.confirm(&certificate).await, Err(frozen.clone()));
+    let digest = committee.domain.transfer_digest(&certificate.order.transfer);
+    let attesting = votes(answer(1, false).await, 1, UnlockVote::Certificate(digest));
+    balance(100).await;
+    let sequence = SequenceNumber(1);
+    let action = Action::Uphold { committee: COMMITTEE, account, sequence, digest, votes: attesting };
+    ledger.history().act(&bank(), action).unwrap();
+    balance(90).await;
+    assert_eq!(shard.account(account).await.unwrap().next_sequence, SequenceNumber(2));
     running.stop().await.unwrap();
 }

@@ -21,7 +21,7 @@ use crate::rebase::{shard_of, states, sums};
 use crate::scene::{copy_folder, eventually_async};
 
 /// Short; but a turn is longer than a node takes to stop on a busy machine, or two might be away together.
-const TIMES: PruningTimes = PruningTimes {
+pub const TIMES: PruningTimes = PruningTimes {
     poll: Duration::from_millis(20),
     settle: Duration::from_millis(200),
     turn: Duration::from_secs(4),
@@ -30,13 +30,13 @@ const TIMES: PruningTimes = PruningTimes {
     retry_max: Duration::from_secs(3),
 };
 /// A member whose journals do not end.
-const NEVER: PruningTimes = PruningTimes { settle: Duration::from_secs(86_400), ..TIMES };
+pub const NEVER: PruningTimes = PruningTimes { settle: Duration::from_secs(86_400), ..TIMES };
 
 fn now_ms() -> u64 {
     Clock::system().now_ms()
 }
 
-fn set_times(scene: &mut Scene, times: PruningTimes) {
+pub fn set_times(scene: &mut Scene, times: PruningTimes) {
     scene.members.iter_mut().for_each(|member| set(member, times));
 }
 
@@ -64,12 +64,12 @@ fn generation(data: &Path) -> u64 {
     read(&data.join("meta.json"))["generation"].as_u64().unwrap_or(0)
 }
 
-fn report(member: &Member) -> PruningReport {
+pub fn report(member: &Member) -> PruningReport {
     PruningReport::read(&member.config.data)
 }
 
 /// A payment of one unit, brought to these members until all have confirmed it: one may be away.
-async fn pay(scene: &Scene, members: &[usize], owner: u64, sequence: u64) {
+pub async fn pay(scene: &Scene, members: &[usize], owner: u64, sequence: u64) {
     let (from, to) = (TestAccount::numbered(owner), TestAccount::numbered(owner + 1));
     let order = from.sign(&scene.committee.domain, payment(from.id(), to.id(), 1, sequence));
     let certificate = scene.committee.certificate(&order);

@@ -11,7 +11,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{Call, Finality, Payout, certified_redemption};
 use fastpay_node::authority::certification::{CheckpointError, verify};
-use fastpay_node::authority::config::Config;
+use fastpay_node::authority::config::{Config, PrimarySection};
 use fastpay_node::operator::committee::{CommitteeError, adopt, sign as committee_sign};
 use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
 use fastpay_node::operator::recover::{Candidate, RecoverError, Sources, recover};
@@ -176,7 +176,7 @@ async fn a_lost_committees_checkpoint_is_rebuilt_by_everybody_alike_and_adopted(
     assert!(report.to_string().contains("nothing that is known covers the order 1"), "{report}");
     assert_eq!(lost.held(&first, "first"), balances([70, 30, 15, 5]));
     // So does somebody who knows the contract and an Ethereum node, and has neither keys nor a configuration.
-    let (outsider, sources_again) = (lost.chain.config(), lost.sources(&[late, published]));
+    let (outsider, sources_again) = (PrimarySection::from(lost.chain.config()), lost.sources(&[late, published]));
     let again = recover(&outsider, &sources_again, Clock::system(), &mut |_| ()).await.unwrap();
     assert_eq!(again.report, first.report);
     let report = verify(&outsider, &sources.archive, &mut |_| ()).await.unwrap();
@@ -318,7 +318,7 @@ async fn without_a_contract_nothing_is_recovered() {
         redemptions: Vec::new(),
     };
     let error = recover(&member.config, &sources, Clock::system(), &mut |_| ()).await.map(drop).unwrap_err();
-    assert!(matches!(error, RecoverError::NoPrimary), "{error}");
+    assert!(matches!(error, RecoverError::NoContract), "{error}");
 }
 
 fn shard_of(member: &Member, account: AccountId) -> &fastpay_client::ShardClient {

@@ -41,16 +41,16 @@ enum Due {
 impl Relayer {
     /// Takes owners' requests, and starts to check them.
     pub(super) async fn take_asked(&mut self) -> Result<(), RelayerError> {
-        while self.unlocking.jobs.len() < JOBS_MAX
-            && let Ok(ask) = self.unlocking.asked.try_recv()
+        while self.primary.unlocking.jobs.len() < JOBS_MAX
+            && let Ok(ask) = self.primary.unlocking.asked.try_recv()
         {
             if let Some(answer) = self.known(ask.number()) {
                 ask.answer(answer);
                 continue;
             }
             let Some(client) = self.committee_client().await? else { return Ok(()) };
-            let primary = self.sender.primary().clone();
-            self.unlocking.jobs.spawn(async move {
+            let primary = self.primary.sender.primary().clone();
+            self.primary.unlocking.jobs.spawn(async move {
                 let due = check(&client, &primary, &ask).await;
                 Done::Checked(Checked { ask, due })
             });

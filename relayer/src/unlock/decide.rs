@@ -48,9 +48,10 @@ enum Found {
 impl Relayer {
     /// Starts to ask the authorities about the numbers that are due.
     pub(super) async fn ask_authorities(&mut self) -> Result<(), RelayerError> {
-        let (now_ms, room) = (self.clock.now_ms(), ASKING_MAX.saturating_sub(self.unlocking.asking.len()));
+        let (now_ms, room) = (self.clock.now_ms(), ASKING_MAX.saturating_sub(self.primary.unlocking.asking.len()));
         let is_free = |number: &Number| {
-            !self.unlocking.asking.contains(number) && self.step_under_way(|step| step.number() == *number).is_none()
+            !self.primary.unlocking.asking.contains(number)
+                && self.step_under_way(|step| step.number() == *number).is_none()
         };
         let mut due: Vec<_> = self.state.unlock.open.iter().filter(|open| open.next_at_ms <= now_ms).collect();
         due.sort_by_key(|open| open.next_at_ms);
@@ -61,9 +62,9 @@ impl Relayer {
         let Some(client) = self.committee_client().await? else { return Ok(()) };
         let (us, void_others) = (self.address(), self.config.unlock.void_others);
         for number in due {
-            self.unlocking.asking.insert(number);
-            let (client, primary) = (client.clone(), self.sender.primary().clone());
-            self.unlocking.jobs.spawn(async move {
+            self.primary.unlocking.asking.insert(number);
+            let (client, primary) = (client.clone(), self.primary.sender.primary().clone());
+            self.primary.unlocking.jobs.spawn(async move {
                 let found = ask(&client, &primary, number, us, void_others).await;
                 Done::Decided(Decided { number, found })
             });
@@ -74,7 +75,7 @@ impl Relayer {
     /// Submits the decision for which there are enough votes.
     pub(super) async fn bring_decision(&mut self, decided: Decided) -> Result<(), RelayerError> {
         let Decided { number, found } = decided;
-        self.unlocking.asking.remove(&number);
+        self.primary.unlocking.asking.remove(&number);
         if self.state.unlock.position(number).is_none() {
             return Ok(());
         }

@@ -25,8 +25,7 @@ use fastpay_ethereum::{DepositReader, Primary, RANGE_BLOCKS_DEFAULT};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
-use crate::submit::wait_or_stop_sending;
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::unlocks::{Number, OpenUnlock, UnlockStep, UnlockStepKind};
 use check::Checked;
 use decide::Decided;
@@ -68,7 +67,7 @@ impl Relayer {
     #[must_use]
     pub fn unlock_desk(&self) -> Option<UnlockDesk> {
         let is_open = !self.config.unlock.daily_budget_wei.is_zero();
-        is_open.then(|| UnlockDesk::new(self.sender.primary().domain(), self.unlocking.desk.clone()))
+        is_open.then(|| UnlockDesk::new(self.domain, self.primary.unlocking.desk.clone()))
     }
 
     /// Runs one round: reads the contract's events, and takes the next step of each number and request.
@@ -79,11 +78,7 @@ impl Relayer {
         if self.config.unlock.daily_budget_wei.is_zero() || !self.is_identified().await? {
             return Ok(());
         }
-        match self.unlock_all().await {
-            Err(RelayerError::Primary(error)) => wait_or_stop(error)?,
-            Err(RelayerError::Send(error)) => wait_or_stop_sending(error)?,
-            outcome => outcome?,
-        }
+        self.unlock_all().await.or_else(wait_if_it_passes)?;
         self.metrics.observe_unlocks(&self.state, self.config.unlock.daily_budget_wei, self.clock.now_ms());
         self.save()
     }
@@ -92,13 +87,13 @@ impl Relayer {
         // Read before sending: this finds every number whose transaction is final and was removed.
         let is_caught_up = self.read_requests().await?;
         self.save()?;
-        while let Some(done) = self.unlocking.jobs.try_join_next() {
+        while let Some(done) = self.primary.unlocking.jobs.try_join_next() {
             match done {
                 Ok(Done::Decided(decided)) => self.bring_decision(decided).await?,
                 Ok(Done::Checked(checked)) => self.bring_request(checked).await?,
                 Err(error) => {
                     tracing::error!(%error, "asking about a number failed");
-                    self.unlocking.asking.clear();
+                    self.primary.unlocking.asking.clear();
                 }
             }
         }
@@ -121,12 +116,12 @@ impl Relayer {
     async fn committee_client(&mut self) -> Result<Option<CommitteeClient>, RelayerError> {
         self.follow_committees().await?;
         let Some(committees) = &self.committees else { return Ok(None) };
-        let client = self.voters.client(&self.sender.primary().domain(), committees).await;
+        let client = self.voters.client(&self.domain, committees).await;
         if let Some(network) = client.as_ref().map(CommitteeClient::network)
             && network.certifying().len() == 1
         {
             // Its checkpoints prove that a number was executed.
-            match self.epochs.closing(committees).await {
+            match self.primary.epochs.closing(committees).await {
                 Ok(Some(closing)) => {
                     network.count_closing(closing);
                 }

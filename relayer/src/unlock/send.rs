@@ -59,7 +59,7 @@ impl Relayer {
         if gas_max < STEP_GAS_MIN {
             return Ok(Err(Unsent::Funds));
         }
-        let gas = match self.sender.simulate(&call, &offer, gas_max).await {
+        let gas = match self.primary.sender.simulate(&call, &offer, gas_max).await {
             Ok(gas) => gas,
             Err(PrimaryError::InsufficientFunds) => return Ok(Err(Unsent::Funds)),
             Err(PrimaryError::Reverted(_)) if gas_max < STEP_GAS_MAX => return Ok(Err(Unsent::Funds)),
@@ -75,7 +75,7 @@ impl Relayer {
         if cost > self.state.unlock.left(self.config.unlock.daily_budget_wei, now_ms) {
             return Ok(Err(Unsent::Budget { again_at_ms: self.state.unlock.again_at_ms(now_ms) }));
         }
-        let submission = self.sender.prepare_within(call, &offer, gas_limit).await?;
+        let submission = self.primary.sender.prepare_within(call, &offer, gas_limit).await?;
         // Written to disk with the transaction, so that a restart does not renew the budget.
         self.state.unlock.charge(cost, now_ms);
         let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();

@@ -7,7 +7,7 @@ use fastpay_core::{AccountId, SequenceNumber, is_unlock_authorized};
 use fastpay_ethereum::{DepositsError, OrderEvent};
 
 use super::{Number, OpenUnlock};
-use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::unlocks::Unlocks;
 
 /// The maximum number of block ranges read in one round.
@@ -29,7 +29,7 @@ impl Relayer {
                 Ok(true) => return Ok(true),
                 // Work on known numbers continues.
                 Err(DepositsError::Primary(error)) => {
-                    wait_or_stop(error)?;
+                    wait_if_it_passes(error.into())?;
                     return Ok(false);
                 }
                 Err(DepositsError::Alarm(alarm)) => {
@@ -49,9 +49,9 @@ impl Relayer {
     async fn read_range(&mut self) -> Result<bool, DepositsError> {
         let from = match self.state.unlock.cursor {
             Some(cursor) => cursor,
-            None => self.unlocking.reader.start().await?,
+            None => self.primary.unlocking.reader.start().await?,
         };
-        let batch = self.unlocking.reader.next(&from).await?;
+        let batch = self.primary.unlocking.reader.next(&from).await?;
         batch.events.iter().for_each(|event| self.follow_event(event));
         self.changed |= !batch.events.is_empty();
         self.changed |= batch.cursor.block_number.saturating_sub(from.block_number) >= QUIET_BLOCKS_MAX;
@@ -63,7 +63,7 @@ impl Relayer {
         match event {
             OrderEvent::UnlockRequested(request) => {
                 let (account, sequence) = (AccountId(request.account.0), SequenceNumber(request.sequence));
-                let domain = self.sender.primary().domain();
+                let domain = self.domain;
                 if !is_unlock_authorized(&domain, account, sequence, &request.authorization) {
                     tracing::info!(%account, %sequence, "an account other than the owner requested an unlock");
                 } else if self.state.unlock.position((account, sequence)).is_none() {

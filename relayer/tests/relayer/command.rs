@@ -273,3 +273,42 @@ fn assert_documented(status: &serde_json::Value) {
     }
     assert!(fields.iter().chain(&inner).all(|name| !name.contains('_')), "{fields:?} {inner:?}");
 }
+
+/// A configuration for a ledger is made only for one that there is.
+#[tokio::test]
+async fn init_makes_a_configuration_for_a_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    write_endpoints(folder.path(), "http://127.0.0.1:1");
+    let given = |more: &[&str]| {
+        let init = ["init", "--ledger", "ledger.toml", "--unencrypted-key", "--committee"];
+        run(folder.path(), &[&init, more].concat())
+    };
+    let (missing, words) = given(&["0"]);
+    assert!(missing.status.code() == Some(3) && words.contains("ledger.toml"), "{words}");
+    let bank = fastpay_core::AccountKey::ed25519([1; 32]);
+    let genesis = fastpay_testkit::TestCommittee::new(4).committee;
+    let time = fastpay_ledger_statement::Time(fastpay_program::Clock::system().now_ms() - 60_000);
+    let ledger = fastpay_ledger_client::scripted::ScriptedLedger::start(&genesis, &bank, time).await;
+    let _ = ledger.write(folder.path());
+    let (nobody, words) = given(&["7"]);
+    assert!(nobody.status.code() == Some(3) && words.contains("no committee 7"), "{words}");
+    assert!(!folder.path().join("gas.key").exists(), "nothing is left behind");
+    let (both, _) = given(&["0", "--chain-id", "1"]);
+    assert_eq!(both.status.code(), Some(2));
+    let (made, words) = given(&["0"]);
+    assert!(made.status.success() && String::from_utf8_lossy(&made.stdout).contains("the fees go to"), "{words}");
+    // It runs: the state is of this ledger from now on.
+    let mut running = command(folder.path(), &["run"]).stderr(Stdio::null()).spawn().unwrap();
+    let state = folder.path().join("relayer-data").join("state.json");
+    for _ in 0..200 {
+        if state.exists() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let (shown, words) = run(folder.path(), &["status"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("ledger ") && text.contains("reserve ") && !text.contains("gas"), "{text} {words}");
+}

@@ -6,6 +6,7 @@ mod command;
 mod dust;
 mod gas;
 mod hostile;
+mod on_ledger;
 mod relaying;
 mod retired;
 mod scene;

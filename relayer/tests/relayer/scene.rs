@@ -15,7 +15,7 @@ use fastpay_core::{
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
 use fastpay_program::Clock;
 use fastpay_relayer::{
-    Assets, BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, RelayerError, StoreError, UnlockConfig,
+    Assets, BelowCost, BundleConfig, Config, Fees, KeyConfig, Rate, Relayer, RelayerError, StoreError, UnlockConfig,
     authorities,
 };
 use fastpay_testkit::TestCommittee;
@@ -265,6 +265,7 @@ pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
         bundle: BundleConfig { wait_ms_max: 0, below_cost: BelowCost::Pay, ..BundleConfig::default() },
         unlock: UnlockConfig::default(),
         assets: serving([UNFUNDED]),
+        fees: Fees::default(),
         traces: None,
         poll_interval_ms: 20,
         metrics: None,

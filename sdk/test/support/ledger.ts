@@ -18,7 +18,7 @@ interface Read {
 }
 
 interface State {
-  readonly name: "open" | "funded" | "redeemed" | "rotated" | "compromised";
+  readonly name: "open" | "funded" | "redeemed" | "requested" | "voided" | "rotated" | "compromised";
   readonly height: number;
   readonly time: number;
   readonly reads: readonly Read[];

@@ -27,7 +27,7 @@ test("the genesis names the deployment, the cluster, the first committee, and th
 
 for (const { name, height, time, reads } of states) {
   test(`what the ledger has after "${name}" is proven, and so is what it has not`, () => {
-    expect(reads).toHaveLength(6);
+    expect(reads).toHaveLength(8);
     for (const { key, encoding, value } of reads) {
       const reading = verifyRead(toBytes(encoding), toBytes(key), settlement);
       expect(reading).toMatchObject({ height: BigInt(height), timeMs: BigInt(time) });

@@ -20,7 +20,7 @@ use serde_json::json;
 /// Seeds that once found a defect, in the simulator or in the code it runs. They are always run.
 const REGRESSIONS: &str = include_str!("../../seeds.txt");
 
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 struct Arguments {
     /// The seeds to run, such as 0..300 [default: 0 to --count, and the seeds of seeds.txt].
     #[arg(long, value_parser = range)]
@@ -40,6 +40,9 @@ struct Arguments {
     /// Run the seeds one after the other, and stop at the first that fails.
     #[arg(long, requires = "seeds", conflicts_with = "hours")]
     first: bool,
+    /// The Primary is a ledger. Without --seeds and --seed, the fixed set has some of these runs, too.
+    #[arg(long)]
+    ledger: bool,
     /// The number of seeds in the fixed set.
     #[arg(long, default_value_t = 28)]
     count: u64,
@@ -52,6 +55,16 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("{text:?} is not a range of seeds such as 0..300");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     Ok(from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?)
+}
+
+/// The fixed set has so many seeds with a ledger as the Primary.
+const ON_LEDGER: u64 = 8;
+
+impl Arguments {
+    /// The plan of a seed.
+    fn plan(&self, seed: u64) -> Plan {
+        if self.ledger { Plan::on_ledger(seed) } else { Plan::of(seed) }
+    }
 }
 
 /// The summary of many runs.
@@ -85,17 +98,24 @@ fn main() -> ExitCode {
         return show(seed, &arguments);
     }
     if let (true, Some(seeds)) = (arguments.first, arguments.seeds.clone()) {
-        return first(seeds);
+        return first(seeds, &arguments);
     }
     let began = Instant::now();
     let seeds = arguments.seeds.clone().unwrap_or(0..arguments.count);
-    let mut tally = explore(seeds, arguments.hours);
+    let mut tally = explore(seeds, &arguments);
     let explored = began.elapsed();
     let is_fixed = arguments.seeds.is_none() && arguments.hours.is_none();
     if is_fixed {
         for seed in REGRESSIONS.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()) {
             tally.add(seed, &run(Plan::of(seed), false));
         }
+    }
+    let mut on_ledger = Tally::default();
+    if is_fixed && !arguments.ledger {
+        on_ledger = explore(0..ON_LEDGER, &Arguments { ledger: true, ..arguments.clone() });
+        on_ledger.counts.iter().for_each(|(kind, count)| *tally.counts.entry(kind).or_default() += count);
+        tally.seeds += on_ledger.seeds;
+        tally.simulated_ms += on_ledger.simulated_ms;
     }
     for (kind, count) in &tally.counts {
         println!("{count:>12}  {kind}");
@@ -105,25 +125,28 @@ fn main() -> ExitCode {
         tally.seeds,
         tally.hours(),
         explored.as_secs_f64(),
-        tally.failing.len()
+        tally.failing.len() + on_ledger.failing.len()
     );
-    tally.failing.iter().take(3).for_each(|seed| report(&shrink(Plan::of(*seed))));
+    let failing = tally.failing.iter().map(|seed| arguments.plan(*seed));
+    let failing: Vec<_> = failing.chain(on_ledger.failing.iter().map(|seed| Plan::on_ledger(*seed))).collect();
+    failing.iter().take(3).for_each(|plan| report(&shrink(plan.clone())));
     let result = json!({
         "seeds": tally.seeds,
         "simulated_hours": tally.hours(),
         "seconds": explored.as_secs_f64(),
-        "violations": tally.failing.len(),
+        "violations": failing.len(),
         "events": tally.counts,
     });
     if let Err(error) = std::fs::write(&arguments.output, format!("{result:#}\n")) {
         println!("cannot write {}: {error}", arguments.output.display());
         return ExitCode::FAILURE;
     }
-    if tally.failing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs seeds on all cores, each run in one thread.
-fn explore(seeds: Range<u64>, hours: Option<f64>) -> Tally {
+fn explore(seeds: Range<u64>, arguments: &Arguments) -> Tally {
+    let hours = arguments.hours;
     let (next, tally) = (AtomicU64::new(seeds.start), Mutex::new(Tally::default()));
     let enough = |tally: &Tally| hours.is_some_and(|hours| tally.hours() >= hours);
     on_all_cores(|| {
@@ -132,7 +155,7 @@ fn explore(seeds: Range<u64>, hours: Option<f64>) -> Tally {
             if (hours.is_none() && seed >= seeds.end) || enough(&locked(&tally)) {
                 return;
             }
-            let summary = run(Plan::of(seed), false);
+            let summary = run(arguments.plan(seed), false);
             locked(&tally).add(seed, &summary);
         }
     });
@@ -142,8 +165,8 @@ fn explore(seeds: Range<u64>, hours: Option<f64>) -> Tally {
 }
 
 /// Runs the seeds in order until one fails, and says which and why in one line.
-fn first(seeds: Range<u64>) -> ExitCode {
-    let failing = seeds.into_iter().find_map(|seed| Some((seed, run(Plan::of(seed), false).violation?)));
+fn first(seeds: Range<u64>, arguments: &Arguments) -> ExitCode {
+    let failing = seeds.into_iter().find_map(|seed| Some((seed, run(arguments.plan(seed), false).violation?)));
     match failing {
         Some((seed, violation)) => {
             println!("seed {seed}: {violation}");
@@ -176,7 +199,7 @@ fn report(found: &Found) {
 
 fn show(seed: u64, arguments: &Arguments) -> ExitCode {
     let plan = match &arguments.plan {
-        None => Plan::of(seed),
+        None => arguments.plan(seed),
         Some(text) => match serde_json::from_str(text) {
             Ok(plan) => plan,
             Err(error) => {

@@ -1,5 +1,5 @@
 //! The Primary of a run: the real contract on a simulated chain, Ethereum nodes with different views of it, and the
-//! production sender, which submits deposits and new committees.
+//! production sender, which submits deposits and new committees. Or a ledger in its place (`ledger`).
 //!
 //! ```text
 //!  World::deposit ─► wallets (`depositing`) ─────────────────────────────┐
@@ -12,21 +12,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::anvil::{CHAIN_ID, GUARDIAN_KEY, Rotation, Signers, rich_key};
+use crate::anvil::{CHAIN_ID, Rotation, Signers, rich_key};
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, Deposit, Domain, Epoch, PrimaryAddress, SequenceNumber, TransactionIndex,
+    AccountId, Amount, Asset, Certificate, Committee, Deposit, Domain, Epoch, PrimaryAddress, SequenceNumber,
+    TransactionIndex,
 };
-use fastpay_ethereum::{
-    Call, Finality, ICouncil, IFastPay, IToken, Primary, SendError, Sender, SenderConfig, Submission,
-    certified_redemption,
-};
+use fastpay_ethereum::{Call, Finality, ICouncil, IFastPay, IToken, Primary, certified_redemption};
+use fastpay_ledger_statement::{CommitteeEvent, EventKind};
+use fastpay_node::authority::funding::FundingSource;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::depositing::Wanted;
-use super::oracle::{Breach, require};
+use super::errands::Errand;
+use super::ledger::{Ledger, Wish};
+use super::oracle::{Breach, Paid, require};
 use super::plan::Plan;
 use super::terms::Term;
 use super::world::{ASSETS, World, lock};
@@ -35,41 +37,24 @@ use crate::{TestCommittee, test_domain};
 
 /// The time at which a run begins, in seconds since 1970. It is far ahead of the machine's clock, by which a node judges
 /// whether a block was made after it began.
-const GENESIS_S: u64 = 4_000_000_000;
+pub(super) const GENESIS_S: u64 = 4_000_000_000;
 /// The time between slots, each with at most one block.
-const SLOT: Duration = Duration::from_secs(2);
+pub(super) const SLOT: Duration = Duration::from_secs(2);
 /// The distance of the final block to the newest one.
 const FINALIZED_DEPTH: u64 = 3;
 /// The number of Ethereum nodes.
 pub(super) const NODES: usize = 3;
 /// The Ethereum node that may also tell lies that a client of this node alone cannot detect.
 pub(super) const LIAR: usize = 1;
-/// The key that announces new committees: the guardian's, which endorses them.
-const COUNCIL: u32 = GUARDIAN_KEY;
 /// The time for which a signed announcement can be submitted, in seconds.
 const ANNOUNCEMENT_LIFETIME_S: u64 = 20 * 86_400;
-/// An errand is retried until this many refusals, more than a node gives in the two minutes that it lags.
-const REFUSALS_MAX: u32 = 200;
 /// The numbers of the relayers' keys.
 const RELAYERS: [u32; 2] = [6, 7];
 /// The keys below this number belong to owners of accounts.
 pub const OWNERS_MAX: usize = 6;
 
-/// Builds a call of the contract; `None` before its time has come.
-type ErrandCall = Box<dyn Fn(&Chain) -> Option<Call> + Send>;
-
 /// Builds a rotation's next call.
 type RotationStep = Box<dyn Fn(&Chain, &Rotation) -> Option<Call> + Send>;
-
-/// A transaction to be sent by the council's key.
-pub struct Errand {
-    /// A description for the trace.
-    pub what: String,
-    /// Builds the call; `None` before its time has come.
-    pub call: ErrandCall,
-    /// The redemption that it submits, if it is one. Another account may submit it first.
-    pub redemption: Option<(AccountId, SequenceNumber)>,
-}
 
 /// What a node does in every slot of a calm chain.
 #[derive(Clone, Debug, Default)]
@@ -97,17 +82,28 @@ struct Known {
 
 /// See the [module](self).
 pub struct Chain {
-    pub(super) primary: SimulatedPrimary,
-    pub(super) contract: SimulatedContract,
-    nodes: Vec<SimulatedNode>,
+    kind: Kind,
     known: Mutex<Known>,
     /// The number of seconds that were skipped without events.
     pub(super) skipped_s: AtomicU64,
     /// The requests to the owners' wallets.
     wanted: Vec<mpsc::UnboundedSender<Wanted>>,
-    errands: mpsc::UnboundedSender<Errand>,
     /// The committees of all epochs, whether or not they are installed.
     terms: Vec<Term>,
+}
+
+/// The kinds of Primaries.
+enum Kind {
+    Ethereum(Box<Ethereum>),
+    Ledger(Box<Ledger>),
+}
+
+/// A contract on a simulated chain.
+pub(super) struct Ethereum {
+    pub(super) primary: SimulatedPrimary,
+    pub(super) contract: SimulatedContract,
+    nodes: Vec<SimulatedNode>,
+    errands: mpsc::UnboundedSender<Errand>,
     /// What nodes do in a calm chain.
     deceit: Mutex<BTreeMap<usize, Deceit>>,
 }
@@ -118,37 +114,50 @@ pub struct Errands {
     pub wanted: Vec<mpsc::UnboundedReceiver<Wanted>>,
     /// The council's errands.
     pub council: mpsc::UnboundedReceiver<Errand>,
+    /// The same on a ledger.
+    pub wishes: mpsc::UnboundedReceiver<Wish>,
 }
 
 impl Chain {
-    /// Creates the chain, deploys the contract, and gives tokens to all depositors.
+    /// Creates the Primary. A chain has the contract, and tokens for all depositors; a ledger has their reserves.
     #[must_use]
     pub fn new(plan: &Plan) -> (Self, Errands) {
-        let config =
-            ChainConfig { finalized_depth: FINALIZED_DEPTH, genesis_time_s: GENESIS_S, ..ChainConfig::default() };
-        let primary = SimulatedPrimary::new(config);
-        let contract = primary.deploy(&Term::all(plan, test_domain())[0].committee.committee);
-        let supply = U256::from(u64::MAX);
-        let arguments = ("Demo Token", "DEMO", U256::from(6), supply).abi_encode_params();
-        let token = primary.deploy_artifact("DemoToken.sol/DemoToken.json", &arguments);
-        assert_eq!(Asset(token), ASSETS[1], "the third contract of the deployer");
-        for key in (0..OWNERS_MAX as u32).map(rich_key) {
-            let transfer = transferCall { to: key.address(), value: supply / U256::from(100) };
-            primary.send(&rich_key(9), to(token, &transfer));
-            primary.send(&key, to(token, &IToken::approveCall { spender: contract.address(), value: U256::MAX }));
-        }
-        primary.mine(1);
-        primary.finalize();
-        let domain = Domain::new(CHAIN_ID, contract.address());
-        let terms = Term::all(plan, domain);
-        let nodes = (0..NODES).map(|node| primary.node(&format!("node{node}"), plan.seed ^ node as u64)).collect();
-        let (wanted, hear_wanted) = (0..OWNERS_MAX).map(|_| mpsc::unbounded_channel()).unzip();
         let (errands, council) = mpsc::unbounded_channel();
+        let (wish, wishes) = mpsc::unbounded_channel();
+        let first = &Term::all(plan, test_domain())[0].committee.committee;
+        let (kind, domain) = match plan.on_ledger {
+            true => {
+                let ledger = Ledger::new(plan, first, wish);
+                let domain = ledger.domain();
+                (Kind::Ledger(Box::new(ledger)), domain)
+            }
+            false => {
+                let ethereum = Ethereum::new(plan, first, errands);
+                let domain = Domain::new(CHAIN_ID, ethereum.contract.address());
+                (Kind::Ethereum(Box::new(ethereum)), domain)
+            }
+        };
+        let terms = Term::all(plan, domain);
+        let (wanted, hear_wanted) = (0..OWNERS_MAX).map(|_| mpsc::unbounded_channel()).unzip();
         let known = Known { block: 0, installed: 1, elected: 0, deposits: 0, last_index: 0, deposits_wanted: 0 };
         let (known, skipped_s) = (Mutex::new(known), AtomicU64::new(0));
-        let deceit = Mutex::default();
-        let chain = Self { primary, contract, nodes, known, skipped_s, wanted, errands, terms, deceit };
-        (chain, Errands { wanted: hear_wanted, council })
+        (Self { kind, known, skipped_s, wanted, terms }, Errands { wanted: hear_wanted, council, wishes })
+    }
+
+    /// The contract and its chain, where the Primary is one.
+    pub(super) fn ethereum(&self) -> &Ethereum {
+        match &self.kind {
+            Kind::Ethereum(ethereum) => ethereum,
+            Kind::Ledger(_) => panic!("the Primary of this run is a ledger"),
+        }
+    }
+
+    /// The ledger, where the Primary is one.
+    pub(super) fn ledger(&self) -> Option<&Ledger> {
+        match &self.kind {
+            Kind::Ethereum(_) => None,
+            Kind::Ledger(ledger) => Some(ledger),
+        }
     }
 
     /// The committees of all epochs, whether or not they are installed.
@@ -189,7 +198,10 @@ impl Chain {
             known.elected += 1;
             (self.terms[known.elected - 1].committee.clone(), self.terms[known.elected].committee.clone())
         };
-        let (epoch, contract) = (next.committee.epoch(), self.contract.address());
+        if let Some(ledger) = self.ledger() {
+            return ledger.wish(Wish::Rotate(Box::new(last), Box::new(next)));
+        }
+        let (epoch, contract) = (next.committee.epoch(), self.ethereum().contract.address());
         let signers = |of: &TestCommittee| (of.committee.clone(), of.keys.clone());
         let (last, next) = (signers(&last), signers(&next));
         let rotation = move |deadline_s| {
@@ -202,10 +214,10 @@ impl Chain {
             let (what, signed, rotation) = (format!("{what} of epoch {epoch}"), signed.clone(), rotation.clone());
             let call = move |chain: &Self| {
                 let mut signed = lock(&signed);
-                let deadline_s = chain.primary.time_s() + ANNOUNCEMENT_LIFETIME_S;
+                let deadline_s = chain.ethereum().primary.time_s() + ANNOUNCEMENT_LIFETIME_S;
                 call(chain, signed.get_or_insert_with(|| rotation(deadline_s)))
             };
-            let _ = self.errands.send(Errand { what, call: Box::new(call), redemption: None });
+            let _ = self.ethereum().errands.send(Errand { what, call: Box::new(call), redemption: None });
         };
         step("announcement", Box::new(|_, rotation| Some(rotation.announce())));
         step("endorsement", Box::new(|_, rotation| Some(rotation.endorse())));
@@ -213,7 +225,7 @@ impl Chain {
             "maturing",
             Box::new(|chain, rotation| {
                 let installable_s: u64 = chain.clock_of(rotation).installableAt.saturating_to();
-                let now_s = chain.primary.time_s();
+                let now_s = chain.ethereum().primary.time_s();
                 if now_s < installable_s {
                     chain.skipped_s.fetch_add(installable_s - now_s, Ordering::Relaxed);
                     return None;
@@ -225,81 +237,111 @@ impl Chain {
             "installation",
             Box::new(|chain, rotation| {
                 let block: u64 = chain.clock_of(rotation).maturedBlock.saturating_to();
-                Some(rotation.install(block, chain.primary.block_hash(block)?))
+                Some(rotation.install(block, chain.ethereum().primary.block_hash(block)?))
             }),
         );
     }
 
     fn clock_of(&self, rotation: &Rotation) -> ICouncil::clockOfReturn {
-        self.contract.view_of_council(&ICouncil::clockOfCall { id: rotation.id() })
+        self.ethereum().contract.view_of_council(&ICouncil::clockOfCall { id: rotation.id() })
     }
 
     /// Makes a redemption's owner submit it without a relayer.
     pub fn redeem(&self, certificate: &Certificate) {
         let epoch = usize::try_from(certificate.epoch.0).expect("few epochs");
         let committee = &self.installed()[epoch].committee.committee;
+        if let Some(ledger) = self.ledger() {
+            return ledger.wish(Wish::Redeem(Box::new(certificate.clone())));
+        }
         let certified = certified_redemption(certificate, committee).expect("a redemption's certificate");
         let transfer = &certificate.order.transfer;
         let (what, redemption) =
             (format!("redemption of #{}", transfer.sequence()), Some((transfer.sender(), transfer.sequence())));
-        let call = Call::redeem(self.contract.address(), certified);
+        let call = Call::redeem(self.ethereum().contract.address(), certified);
         let call = Box::new(move |_: &Self| Some(call.clone()));
-        let _ = self.errands.send(Errand { what, call, redemption });
+        let _ = self.ethereum().errands.send(Errand { what, call, redemption });
     }
 
     /// Whether the contract accepts votes of an epoch.
     #[must_use]
     pub fn takes(&self, epoch: Epoch) -> bool {
-        let until = self.contract.view(&IFastPay::epochValidUntilCall { epoch: epoch.0 });
-        until > U256::from(self.primary.time_s())
+        if self.ledger().is_some() {
+            return epoch.0 + 2 >= self.installed().len() as u64;
+        }
+        let until = self.ethereum().contract.view(&IFastPay::epochValidUntilCall { epoch: epoch.0 });
+        until > U256::from(self.ethereum().primary.time_s())
     }
 
     /// Whether an order was redeemed in the newest block.
     #[must_use]
     pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
-        self.contract.is_redeemed(sender, sequence)
+        self.ethereum().contract.is_redeemed(sender, sequence)
     }
 
     /// Whether an order is in the contract's queue.
     #[must_use]
     pub fn is_queued(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        if self.ledger().is_some() {
+            return false;
+        }
         let call = IFastPay::queuedCall { sender: sender.0.into(), sequence: sequence.0 };
-        !self.contract.view(&call).executableAt.is_zero()
+        !self.ethereum().contract.view(&call).executableAt.is_zero()
     }
 
     /// The amounts of redemptions in the contract's queue, in the newest block.
     #[must_use]
     pub fn total_queued(&self, asset: Asset) -> U256 {
-        self.contract.view(&IFastPay::totalQueuedCall { asset: asset.0 })
+        if self.ledger().is_some() {
+            return U256::ZERO;
+        }
+        self.ethereum().contract.view(&IFastPay::totalQueuedCall { asset: asset.0 })
     }
 
-    /// The amount that the contract holds for accounts in the newest block.
+    /// The amount that the Primary holds for accounts in the newest block, or state.
     #[must_use]
     pub fn total_balance(&self, asset: Asset) -> U256 {
-        self.contract.total_balance(asset)
+        match &self.kind {
+            Kind::Ethereum(ethereum) => ethereum.contract.total_balance(asset),
+            Kind::Ledger(ledger) => ledger.omnibus(asset),
+        }
     }
 
-    /// A digest of all requests to nodes, and their answers.
+    /// A digest of all requests to nodes, and their answers; or of all that a ledger has decided.
     #[must_use]
     pub fn digest(&self) -> alloy::primitives::B256 {
-        self.primary.digest()
+        match &self.kind {
+            Kind::Ethereum(ethereum) => ethereum.primary.digest(),
+            Kind::Ledger(ledger) => ledger.digest(),
+        }
     }
 
-    /// The time of a block, in seconds since 1970; `None` if there is no block with this number.
+    /// The time of a block or group, in seconds since 1970; `None` if there is none with this number.
     #[must_use]
     pub fn block_time(&self, number: u64) -> Option<u64> {
-        self.primary.block_time(number)
+        match &self.kind {
+            Kind::Ethereum(ethereum) => ethereum.primary.block_time(number),
+            Kind::Ledger(ledger) => ledger.group_time(number),
+        }
+    }
+
+    /// What production code follows.
+    #[must_use]
+    pub fn source(&self, world: &Arc<World>, authority: usize) -> FundingSource {
+        match &self.kind {
+            Kind::Ethereum(_) => self.connect(world).into(),
+            Kind::Ledger(ledger) => ledger.source(world, authority),
+        }
     }
 
     /// Production code's connection through one or two of the nodes.
     #[must_use]
     pub fn connect(&self, world: &World) -> Primary {
         let first = world.dice.below(NODES);
-        let mut nodes = vec![self.nodes[first].clone()];
+        let mut nodes = vec![self.ethereum().nodes[first].clone()];
         if (world.plan.nodes_lie && first == LIAR) || world.dice.chance(500) {
-            nodes.push(self.nodes[(first + 1) % NODES].clone());
+            nodes.push(self.ethereum().nodes[(first + 1) % NODES].clone());
         }
-        self.primary.connect(&nodes, self.contract.address(), Finality::Finalized)
+        self.ethereum().primary.connect(&nodes, self.ethereum().contract.address(), Finality::Finalized)
     }
 
     /// A clock for production code, in milliseconds since 1970.
@@ -312,7 +354,7 @@ impl Chain {
     /// The address of the contract.
     #[must_use]
     pub fn contract(&self) -> PrimaryAddress {
-        self.contract.address()
+        self.ethereum().contract.address()
     }
 
     /// The keys of relayers.
@@ -323,32 +365,71 @@ impl Chain {
 
     /// What nodes do from now on while the chain is calm.
     pub(super) fn deceive(&self, deceit: BTreeMap<usize, Deceit>) {
-        *lock(&self.deceit) = deceit;
-        self.nodes.iter().for_each(SimulatedNode::recover);
+        *lock(&self.ethereum().deceit) = deceit;
+        self.ethereum().nodes.iter().for_each(SimulatedNode::recover);
         self.have_nodes_deceive();
     }
 
     fn have_nodes_deceive(&self) {
-        for (node, Deceit { lies, lag }) in &*lock(&self.deceit) {
-            self.nodes[*node].behave(|behaviour| (behaviour.lies, behaviour.lag) = (lies.clone(), *lag));
+        for (node, Deceit { lies, lag }) in &*lock(&self.ethereum().deceit) {
+            self.ethereum().nodes[*node].behave(|behaviour| (behaviour.lies, behaviour.lag) = (lies.clone(), *lag));
         }
     }
 
     /// Whether blocks become final from now on.
     pub fn finalizes(&self, world: &World, does: bool) {
-        self.primary.finalizes(does);
+        self.ethereum().primary.finalizes(does);
         // Authorities may read it before the next block is made.
         if let Err(breach) = self.check(world) {
             world.trace.violation(breach);
         }
     }
 
+    /// A ledger has sent an event to the committee.
+    pub(super) fn heard(&self, world: &World, event: &CommitteeEvent) {
+        let mut known = lock(&self.known);
+        let (index, before) = (event.index, known.last_index);
+        known.last_index = index.0;
+        match &event.kind {
+            EventKind::Funded(funding) => {
+                let recipient = world.name_of(&funding.account);
+                world.trace.note("deposit final", format_args!("{index} {} to {recipient}", funding.amount));
+            }
+            EventKind::Redeemed { redemption, .. } => {
+                let sender = world.name_of(&redemption.sender);
+                world.trace.note("redeemed", format_args!("{sender} #{}", redemption.sequence));
+            }
+            EventKind::Installed { committee, .. } => world.trace.note("epoch final", committee.epoch()),
+            EventKind::UnlockRequested { .. } | EventKind::Upheld { .. } | EventKind::Voided { .. } => {}
+        }
+        world.check(|oracle| {
+            require!(index.0 == before + 1, "event {index} is sent after {before}");
+            match &event.kind {
+                EventKind::Funded(funding) => {
+                    known.deposits += 1;
+                    let (recipient, asset, amount) = (funding.account, funding.asset, funding.amount);
+                    oracle.deposited(Deposit { index, recipient, asset, amount });
+                    Ok(())
+                }
+                EventKind::Redeemed { redemption, .. } => oracle.redeemed(&Paid::from(redemption)),
+                EventKind::Installed { .. } => {
+                    oracle.rotated(&self.terms[known.installed]);
+                    known.installed += 1;
+                    Ok(())
+                }
+                EventKind::UnlockRequested { .. } | EventKind::Upheld { .. } | EventKind::Voided { .. } => {
+                    Err(Breach("nobody unlocks a number on the ledger".into()))
+                }
+            }
+        });
+    }
+
     /// Reports newly final events to all parts, and checks the balances.
     fn check(&self, world: &World) -> Result<(), Breach> {
-        let newest_final = self.primary.final_number();
+        let newest_final = self.ethereum().primary.final_number();
         let mut known = lock(&self.known);
         let blocks = known.block + 1..=newest_final;
-        for event in self.contract.events_in::<IFastPay::CommitteeInstalled>(blocks.clone()) {
+        for event in self.ethereum().contract.events_in::<IFastPay::CommitteeInstalled>(blocks.clone()) {
             if event.epoch > 0 {
                 let next = &self.terms[known.installed];
                 world.trace.note("epoch final", event.epoch);
@@ -359,7 +440,7 @@ impl Chain {
                 known.installed += 1;
             }
         }
-        for event in self.contract.events_in::<IFastPay::Funded>(blocks.clone()) {
+        for event in self.ethereum().contract.events_in::<IFastPay::Funded>(blocks.clone()) {
             let (recipient, asset) = (AccountId(event.recipient.0), Asset(event.asset));
             let (index, amount) = (TransactionIndex(event.index), Amount(event.amount));
             world.trace.note("deposit final", format_args!("{index} {amount} to {}", world.name_of(&recipient)));
@@ -371,17 +452,17 @@ impl Chain {
                 Ok(())
             });
         }
-        for event in self.contract.events_in::<IFastPay::Redeemed>(blocks.clone()) {
+        for event in self.ethereum().contract.events_in::<IFastPay::Redeemed>(blocks.clone()) {
             let sender = world.name_of(&AccountId(event.sender.0));
             world.trace.note("redeemed", format_args!("{sender} #{}", event.sequence));
-            world.check(|oracle| oracle.redeemed(&event));
+            world.check(|oracle| oracle.redeemed(&Paid::from(&event)));
         }
-        for event in self.contract.events_in::<IFastPay::SequenceVoided>(blocks.clone()) {
+        for event in self.ethereum().contract.events_in::<IFastPay::SequenceVoided>(blocks.clone()) {
             world.check(|oracle| oracle.voided((AccountId(event.account.0), event.sequence)));
         }
         known.block = newest_final.max(known.block);
         drop(known);
-        if self.primary.is_newest_empty() {
+        if self.ethereum().primary.is_newest_empty() {
             return Ok(());
         }
         ASSETS.iter().try_for_each(|asset| self.is_covered(*asset))
@@ -389,16 +470,38 @@ impl Chain {
 
     /// Checks that the contract has what it owes.
     fn is_covered(&self, asset: Asset) -> Result<(), Breach> {
-        let balance = self.contract.total_balance(asset);
-        let claims = self.contract.view(&IFastPay::totalClaimsCall { asset: asset.0 });
+        let balance = self.ethereum().contract.total_balance(asset);
+        let claims = self.ethereum().contract.view(&IFastPay::totalClaimsCall { asset: asset.0 });
         let queued = self.total_queued(asset);
-        let holds = self.contract.holds(asset);
+        let holds = self.ethereum().contract.holds(asset);
         // Queued redemptions are a part of the balance.
         require!(
             holds == balance + claims && queued <= balance,
             "the contract holds {holds} and owes {balance} + {claims}, with {queued} in its queue"
         );
         Ok(())
+    }
+}
+
+impl Ethereum {
+    fn new(plan: &Plan, first: &Committee, errands: mpsc::UnboundedSender<Errand>) -> Self {
+        let config =
+            ChainConfig { finalized_depth: FINALIZED_DEPTH, genesis_time_s: GENESIS_S, ..ChainConfig::default() };
+        let primary = SimulatedPrimary::new(config);
+        let contract = primary.deploy(first);
+        let supply = U256::from(u64::MAX);
+        let arguments = ("Demo Token", "DEMO", U256::from(6), supply).abi_encode_params();
+        let token = primary.deploy_artifact("DemoToken.sol/DemoToken.json", &arguments);
+        assert_eq!(Asset(token), ASSETS[1], "the third contract of the deployer");
+        for key in (0..OWNERS_MAX as u32).map(rich_key) {
+            let transfer = transferCall { to: key.address(), value: supply / U256::from(100) };
+            primary.send(&rich_key(9), to(token, &transfer));
+            primary.send(&key, to(token, &IToken::approveCall { spender: contract.address(), value: U256::MAX }));
+        }
+        primary.mine(1);
+        primary.finalize();
+        let nodes = (0..NODES).map(|node| primary.node(&format!("node{node}"), plan.seed ^ node as u64)).collect();
+        Self { primary, contract, nodes, errands, deceit: Mutex::default() }
     }
 }
 
@@ -414,7 +517,8 @@ fn to(contract: Address, call: &impl SolCall) -> Call {
 pub async fn make_blocks(world: Arc<World>) {
     let chain = &world.chain;
     let keys = RELAYERS.map(rich_key).to_vec();
-    let mut weather = Weather::new(chain.primary.clone(), chain.nodes.clone(), world.plan.seed).with_keys(keys);
+    let mut weather =
+        Weather::new(chain.ethereum().primary.clone(), chain.ethereum().nodes.clone(), world.plan.seed).with_keys(keys);
     if world.plan.nodes_lie {
         weather = weather.with_liars(vec![LIAR], (0..NODES).filter(|node| *node != LIAR).collect());
     }
@@ -431,74 +535,4 @@ pub async fn make_blocks(world: Arc<World>) {
             return world.trace.violation(breach);
         }
     }
-}
-
-/// Runs the council's errands one after the other, each once, although their process is killed half-way and continues
-/// from its stored state.
-pub async fn run_errands(world: Arc<World>, mut errands: mpsc::UnboundedReceiver<Errand>) {
-    let mut last: Option<Submission> = None;
-    while let Some(Errand { what, call, redemption }) = errands.recv().await {
-        let stored: Mutex<Option<Submission>> = Mutex::default();
-        let mut refusals = 0;
-        loop {
-            let is_stopped = !world.is_calm() && world.dice.chance(200);
-            let patience = if is_stopped { world.dice.mostly_short(Duration::from_secs(20)) } else { Duration::MAX };
-            let known = lock(&stored).is_some();
-            let Some(call) = (if known { Some(None) } else { call(&world.chain).map(Some) }) else {
-                sleep(SLOT).await;
-                continue;
-            };
-            match timeout(patience, run_errand(&world, call, last.as_ref(), &stored)).await {
-                Ok(Ok(())) => break,
-                Ok(Err(_))
-                    if redemption.is_some_and(|(sender, sequence)| world.chain.is_redeemed(sender, sequence)) =>
-                {
-                    break;
-                }
-                Ok(Err(error)) if error.is_retryable() => {
-                    world.trace.note("chain tried", format_args!("{what}: {error}"))
-                }
-                // A lagging node does not know the effect of the previous step yet.
-                Ok(Err(error)) if refusals < REFUSALS_MAX => {
-                    refusals += 1;
-                    world.trace.note("chain refused", format_args!("{what}: {error}"));
-                    // It changed nothing, because a reorganisation let it come too early: another transaction follows.
-                    if matches!(error, SendError::RevertedOnChain { .. }) {
-                        last = lock(&stored).take().or(last);
-                    }
-                }
-                Ok(Err(error)) => return world.trace.violation(format_args!("a {what} fails for good: {error}")),
-                Err(_) => world.trace.note("chain stopped", &what),
-            }
-            sleep(world.dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
-        }
-        last = lock(&stored).take().or(last);
-        world.trace.note("errand done", &what);
-    }
-}
-
-async fn run_errand(
-    world: &World,
-    call: Option<Call>,
-    last: Option<&Submission>,
-    stored: &Mutex<Option<Submission>>,
-) -> Result<(), SendError> {
-    let sender = Sender::new(world.chain.connect(world), rich_key(COUNCIL), sender_config());
-    last.into_iter().for_each(|last| sender.adopt(last));
-    let known = lock(stored).clone();
-    let submission = match (known, call) {
-        (Some(submission), _) => submission,
-        (None, Some(call)) => sender.prepare(call).await?,
-        (None, None) => return Ok(()),
-    };
-    let mut store = |submission: &Submission| {
-        *lock(stored) = Some(submission.clone());
-        Ok(())
-    };
-    sender.confirm(submission, &mut store, &mut |_| ()).await.map(drop)
-}
-
-/// Accepts any gas price, so that nothing waits for long.
-pub fn sender_config() -> SenderConfig {
-    SenderConfig { max_fee_cap_gwei: 1_000, stuck_after_ms: 20_000, ..SenderConfig::default() }
 }

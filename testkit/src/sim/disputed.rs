@@ -28,13 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Chain {
     fn council(&self) -> Address {
-        self.contract.council()
+        self.ethereum().contract.council()
     }
 
     /// The state of a number in the newest block, and whether nobody has requested its unlock.
     fn unlock_of(&self, (account, sequence): (AccountId, u64)) -> (UnlockOutcome, bool) {
         let call = ICouncil::unlockOfCall { account: account.0.into(), sequence };
-        let unlock = self.contract.view_of_council(&call);
+        let unlock = self.ethereum().contract.view_of_council(&call);
         (unlock.outcome, unlock.voidableFrom.is_zero())
     }
 }
@@ -115,7 +115,7 @@ impl Disputed {
 
     /// Sends a call to the council without waiting for a block.
     fn send(&self, call: Call) {
-        self.world.chain.primary.send(&rich_key(GUARDIAN_KEY), call);
+        self.world.chain.ethereum().primary.send(&rich_key(GUARDIAN_KEY), call);
     }
 
     pub(super) fn request(&self, by: &TestAccount) {
@@ -126,7 +126,7 @@ impl Disputed {
         let authorization = by.key.sign_unlock_request(&self.world.domain, sequence);
         let bond = match self.is_requested() {
             true => U256::ZERO,
-            false => chain.contract.view_of_council(&ICouncil::unlockBondCall {}),
+            false => chain.ethereum().contract.view_of_council(&ICouncil::unlockBondCall {}),
         };
         self.send(Call::request_unlock(chain.council(), self.owner.id(), sequence, authorization, bond));
     }

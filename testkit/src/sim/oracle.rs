@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use fastpay_core::{
     AccountId, AppliedCredit, Asset, Certificate, CrossShardCredit, Deposit, Destination, Digest, Domain, Effect,
-    Receipt, Record, Redemption, ShardId, ShardLayout, TransactionIndex, Transfer, TransferOrder,
+    PrimaryAddress, Receipt, Record, Redemption, ShardId, ShardLayout, TransactionIndex, Transfer, TransferOrder,
 };
 use fastpay_ethereum::IFastPay;
 use fastpay_node::authority::shard::Command;
@@ -68,6 +68,29 @@ pub struct Oracle {
     /// The numbers that owners asked to unlock, and those that are void in a final block.
     pub(super) asked: BTreeSet<Slot>,
     pub(super) void: BTreeSet<Slot>,
+}
+
+/// A redemption that the Primary has paid.
+pub struct Paid {
+    slot: Slot,
+    recipient: PrimaryAddress,
+    asset: Asset,
+    amount: u128,
+    fee: u128,
+}
+
+impl From<&IFastPay::Redeemed> for Paid {
+    fn from(event: &IFastPay::Redeemed) -> Self {
+        let (slot, asset) = ((AccountId(event.sender.0), event.sequence), Asset(event.asset));
+        Self { slot, recipient: event.recipient, asset, amount: event.amount, fee: event.fee }
+    }
+}
+
+impl From<&Redemption> for Paid {
+    fn from(paid: &Redemption) -> Self {
+        let (slot, recipient) = ((paid.sender, paid.sequence.0), paid.recipient);
+        Self { slot, recipient, asset: paid.asset, amount: paid.amount.0, fee: paid.fee.0 }
+    }
 }
 
 /// Those of one credit, in order.
@@ -195,14 +218,14 @@ impl Oracle {
         self.signed.insert(self.domain.transfer_digest(&order.transfer));
     }
 
-    /// The contract has paid a redemption, in a final block: one that its owner signed, and none twice.
-    pub fn redeemed(&mut self, event: &IFastPay::Redeemed) -> Result<(), Breach> {
-        let slot = (AccountId(event.sender.0), event.sequence);
-        let what = (Asset(event.asset), signed(event.amount));
+    /// The Primary has paid a redemption, for good: one that its owner signed, and none twice.
+    pub fn redeemed(&mut self, paid: &Paid) -> Result<(), Breach> {
+        let slot = paid.slot;
+        let what = (paid.asset, signed(paid.amount));
         require!(self.paid.insert(slot, what).is_none(), "{} #{} is paid twice", slot.0, slot.1);
         let is_paid = |order: &Redemption| {
-            (order.recipient, order.asset.0, order.amount.0, order.fee.0)
-                == (event.recipient, event.asset, event.amount, event.fee)
+            (order.recipient, order.asset, order.amount.0, order.fee.0)
+                == (paid.recipient, paid.asset, paid.amount, paid.fee)
         };
         let signed = self.redemptions.get(&slot).is_some_and(|orders| orders.iter().any(is_paid));
         require!(signed, "{} #{} is paid as its owner never signed", slot.0, slot.1);

@@ -113,6 +113,9 @@ pub struct Plan {
     /// with new keys join at once, with nothing.
     #[serde(default)]
     pub hand_over: Option<HandOver>,
+    /// The Primary is a ledger.
+    #[serde(default)]
+    pub on_ledger: bool,
 }
 
 impl Plan {
@@ -165,11 +168,30 @@ impl Plan {
             aimed_kills: seed % 8 == 6,
             has_checkpoints: seed % 4 == 3,
             hand_over: None,
+            on_ledger: false,
         };
         use HandOver::{AllKeys, FaultsMove, OneKey, OneMore, Replaced, ThreeMore};
         let kinds = [OneMore, AllKeys, ThreeMore, FaultsMove, OneKey, Replaced];
         let kind = kinds[usize::try_from(seed / 8 % kinds.len() as u64).expect("few kinds")];
         if seed % 8 == 2 { plan.handing_over(kind) } else { plan }
+    }
+
+    /// The plan of a seed, with a ledger as the Primary. It has no relayers; somebody hands redemptions to the ledger, as long
+    /// as their votes count.
+    #[must_use]
+    pub fn on_ledger(seed: u64) -> Self {
+        let plan = Self { hand_over: None, ..Self::of(seed) };
+        Self {
+            rotations: plan.rotations.min(1),
+            relayers: 0,
+            relayed_at_a_loss: false,
+            nodes_lie: false,
+            disputes: 0,
+            straddles: 0,
+            has_checkpoints: false,
+            on_ledger: true,
+            ..plan
+        }
     }
 
     /// The same with a committee that hands over. One member lies, or comes back with an older copy of its folder.
@@ -269,8 +291,10 @@ impl Plan {
             with(|plan| plan.rotations = 0);
             with(|plan| plan.rotations = plan.rotations.min(1));
         }
-        with(|plan| plan.relayers = 1);
-        with(|plan| plan.relayed_at_a_loss = true);
+        if !self.on_ledger {
+            with(|plan| plan.relayers = 1);
+            with(|plan| plan.relayed_at_a_loss = true);
+        }
         with(|plan| plan.nodes_lie = false);
         with(|plan| plan.is_restored = false);
         with(|plan| plan.part_every_s = 0);

@@ -370,7 +370,7 @@ impl Keeper {
         let (progress, mut seen) = watch::channel(Progress::CatchingUp);
         let (never, stop) = watch::channel(false);
         let cursor_file = cursor_file(&self.data());
-        let primary = world.chain.connect(&world);
+        let source = world.chain.source(&world, authority);
         let (rotation, metered) = (Arc::new(rotation), metrics.follower.clone());
         if world.plan.hand_over.is_some() {
             let joiner = Joiner {
@@ -387,11 +387,22 @@ impl Keeper {
         } else {
             spawn(tasks, join_at_once(rotation.clone()));
         }
-        let follower = Follower::new(primary, sink, rotation, cursor_file, metered, progress);
+        let follower = Follower::new(source, sink, rotation, cursor_file, metered, progress);
         spawn(tasks, async move {
             follower.run(stop).await;
             drop(never);
         });
+        if let Some(ledger) = world.chain.ledger().filter(|_| world.is_calm()) {
+            let (sent, data, world, mut seen) = (ledger.groups(), self.data(), world.clone(), seen.clone());
+            spawn(tasks, async move {
+                let Ok(_) = seen.wait_for(|progress| *progress == Progress::AtHead).await else { return };
+                let applied = read_cursor(&data).map_or(0, |cursor| cursor.block_number);
+                world.check(|_| {
+                    require!(applied >= sent, "authority {authority} is at the head with group {applied} of {sent}");
+                    Ok(())
+                });
+            });
+        }
         let metrics = metrics.clone();
         spawn(tasks, async move {
             let stopped = seen.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;

@@ -9,11 +9,11 @@ use crate::anvil::{CHAIN_ID, DEPLOYER_KEY, rich_key};
 use alloy::primitives::U256;
 use fastpay_ethereum::PrimaryConfig;
 use fastpay_program::Clock;
-use fastpay_relayer::{BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, UnlockConfig};
+use fastpay_relayer::{BelowCost, BundleConfig, Config, Fees, KeyConfig, Rate, Relayer, UnlockConfig};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::chain::sender_config;
+use super::errands::sender_config;
 use super::process::memory_folder;
 use super::world::{ASSETS, World};
 
@@ -95,6 +95,7 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         // Another one does that.
         unlock: UnlockConfig::OFF,
         assets: ASSETS.into_iter().map(|asset| (asset, rate)).collect(),
+        fees: Fees::default(),
         traces: None,
         poll_interval_ms: 2_000,
         metrics: None,

@@ -22,8 +22,8 @@ use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
 use super::{
-    adversary, byzantine, changing, checkpointing, deceiving, depositing, disputing, lagging, owner, relapsing,
-    relaying, straddling,
+    adversary, byzantine, changing, checkpointing, deceiving, depositing, disputing, errands, lagging, ledger, owner,
+    relapsing, relaying, straddling,
 };
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
@@ -76,10 +76,15 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
     }))
 }
 
-async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), Breach> {
-    tokio::spawn(chain::make_blocks(world.clone()));
-    tokio::spawn(chain::run_errands(world.clone(), errands.council));
-    for (key, wanted) in (0..).zip(errands.wanted) {
+async fn carry_out(world: &Arc<World>, words: Words, requested: Errands) -> Result<(), Breach> {
+    if world.plan.on_ledger {
+        tokio::spawn(ledger::decide(world.clone()));
+        tokio::spawn(ledger::live(world.clone(), requested.wishes));
+    } else {
+        tokio::spawn(chain::make_blocks(world.clone()));
+        tokio::spawn(errands::run_errands(world.clone(), requested.council));
+    }
+    for (key, wanted) in (0..).zip(requested.wanted) {
         tokio::spawn(depositing::deposit_all(world.clone(), key, wanted));
     }
     for relayer in 0..world.plan.relayers {

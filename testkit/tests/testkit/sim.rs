@@ -34,6 +34,7 @@ fn plan(seed: u64) -> Plan {
         aimed_kills: false,
         has_checkpoints: false,
         hand_over: None,
+        on_ledger: false,
     }
 }
 
@@ -101,6 +102,26 @@ fn authorities_are_rebased_onto_checkpoints_and_the_run_repeats_itself() {
 }
 
 #[test]
+fn a_ledger_takes_the_place_of_the_contract_and_the_run_repeats_itself() {
+    for seed in 0..2 {
+        let on_ledger = Plan {
+            on_ledger: true,
+            relayers: 0,
+            relayed_at_a_loss: false,
+            nodes_lie: false,
+            storm_s: 60,
+            ..plan(seed)
+        };
+        let first = run(on_ledger.clone(), false);
+        assert_eq!(first.violation, None);
+        for kind in ["group", "deposit final", "epoch final", "transfer"] {
+            assert!(first.counts.contains_key(kind), "{kind} in {:?}", first.counts);
+        }
+        assert_eq!(run(on_ledger, false), first, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_run_also_does_not_depend_on_what_ran_before_in_its_thread() {
     let alone = std::thread::spawn(|| run(plan(7), false)).join().unwrap();
     let after = std::thread::spawn(|| (run(plan(8), false), run(plan(7), false)).1).join().unwrap();
@@ -109,9 +130,8 @@ fn a_run_also_does_not_depend_on_what_ran_before_in_its_thread() {
 
 #[test]
 fn a_plan_is_the_same_for_the_same_seed_and_never_has_too_many_byzantine_authorities() {
-    for seed in 0..1_000 {
-        let plan = Plan::of(seed);
-        assert_eq!(plan, Plan::of(seed));
+    for (plan, again) in (0..1_000).flat_map(|seed| [Plan::of, Plan::on_ledger].map(|of| (of(seed), of(seed)))) {
+        assert_eq!(plan, again);
         let missing = plan.byzantine.len() + usize::from(plan.is_restored);
         assert!(missing <= (plan.authorities() - 1) / 3, "{plan:?}");
         let mut faulty = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The audit's events and sums where the Primary is a ledger: deposits and paid redemptions from the certified groups, and
-//! the omnibus from a certified state.
+//! The audit's events and sums where the Primary is a ledger: deposits and paid redemptions from the certified groups,
+//! and the omnibus from a certified state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,11 +64,13 @@ impl LedgerEvents {
                 let spending = Spending { on, state: SpendingState::Paid };
                 self.spendings.insert((redemption.sender, redemption.sequence), spending);
             }
-            EventKind::Rotated { committee, compromised_since, .. } => {
+            EventKind::Voided { account, sequence } => books.void(*account, *sequence),
+            EventKind::Installed { committee, compromised_since, .. } => {
                 if *compromised_since < committee.epoch() {
                     books.recovered();
                 }
             }
+            EventKind::UnlockRequested { .. } | EventKind::Upheld { .. } => {}
         }
     }
 

@@ -89,13 +89,17 @@ impl TryFrom<PrimaryFields> for PrimarySection {
         let PrimaryFields { kind, rpc_urls, chain_id, contract, finality, file, committee, sender } = fields;
         let missing = |field: &str| format!("missing field `{field}`");
         let is_ledger = kind == Some(PrimaryKind::Ledger);
-        let is_other = if is_ledger {
-            rpc_urls.is_some() || chain_id.is_some() || contract.is_some() || finality.is_some() || sender.is_some()
-        } else {
-            file.is_some() || committee.is_some()
-        };
-        if is_other {
-            return Err("a field is for the other kind of Primary".to_owned());
+        let of_ledger = [("file", file.is_some()), ("committee", committee.is_some())];
+        let of_ethereum = [
+            ("rpc_urls", rpc_urls.is_some()),
+            ("chain_id", chain_id.is_some()),
+            ("contract", contract.is_some()),
+            ("finality", finality.is_some()),
+            ("sender", sender.is_some()),
+        ];
+        let others = if is_ledger { &of_ethereum[..] } else { &of_ledger[..] };
+        if let Some((field, _)) = others.iter().find(|(_, is_given)| *is_given) {
+            return Err(format!("`{field}` is for the other kind of Primary"));
         }
         if is_ledger {
             let file = file.ok_or_else(|| missing("file"))?;
@@ -296,7 +300,9 @@ mod tests {
             assert!(read(&text).unwrap_err().to_string().contains(&format!("missing field `{missing}`")));
         }
         let mixed = read(&format!("{PRIMARY}file = \"l.toml\"\n")).unwrap_err();
-        assert!(mixed.to_string().contains("for the other kind of Primary"), "{mixed}");
+        assert!(mixed.to_string().contains("`file` is for the other kind of Primary"), "{mixed}");
+        let mixed = read(&format!("{ledger}chain_id = 1\n")).unwrap_err();
+        assert!(mixed.to_string().contains("`chain_id` is for the other kind of Primary"), "{mixed}");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{AccountId, Digest, SequenceNumber};
+use fastpay_ledger_client::JournalError;
+use fastpay_program::LockError;
 
 /// Why the wallet's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,5 +62,24 @@ impl FolderError {
 
     pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Self {
         Self::Damaged { path: path.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<LockError> for FolderError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Busy(path) => Self::Busy { path },
+            LockError::Io { path, error } => Self::Io { path, error },
+        }
+    }
+}
+
+impl From<JournalError> for FolderError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Lock(error) => error.into(),
+            JournalError::Io { path, error } => Self::Io { path, error },
+            JournalError::Damaged { path, reason } => Self::Damaged { path, reason },
+        }
     }
 }

@@ -13,13 +13,12 @@ use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Certificate, Deposit, Digest, Domain, Payment, Receipt, SequenceNumber,
     TransactionIndex, Transfer, VerifiedCertificate,
 };
-use fastpay_program::files;
+use fastpay_program::{Lock, files};
 use fastpay_rpc::PaymentName;
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
 use super::json;
-use super::lock::Lock;
 use super::orders::{decode_hex, encode_hex, now_ms};
 
 /// A payment that the wallet verified.

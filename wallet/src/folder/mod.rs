@@ -20,12 +20,10 @@ mod config;
 mod contacts;
 mod error;
 mod inbox;
-mod instructions;
 mod jobs;
 mod json;
 mod keys;
 mod learned;
-mod lock;
 mod orders;
 mod proofs;
 mod transactions;
@@ -34,17 +32,16 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
 use fastpay_core::AccountId;
-use fastpay_program::files;
+use fastpay_ledger_client::Instructions;
+use fastpay_program::{LOCK_FILE, files};
 
 pub use config::{Config, ConfigError, LedgerSettings, PrimarySection, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
 pub use inbox::{CreditedDeposit, Cursor, Inbox, InboxJournal, ReceivedPayment};
-pub use instructions::{InstructionErrand, InstructionJournal, Instructions, StoredInstruction};
 pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
-pub use lock::Lock;
 pub use orders::{ArchivedOrder, OrderEntry, OrderJournal, OrderState, Orders};
 pub(crate) use orders::{encode_hex, now_ms};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
@@ -121,7 +118,7 @@ impl Folder {
             for owner in files::names(&kind).map_err(|error| FolderError::io(&kind, error))? {
                 let folder = kind.join(owner);
                 let names = files::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
-                if names.iter().any(|name| name != lock::FILE) {
+                if names.iter().any(|name| name != LOCK_FILE) {
                     return Ok(true);
                 }
             }

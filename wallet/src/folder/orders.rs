@@ -26,12 +26,11 @@ use fastpay_core::{
     AccountId, Certificate, Digest, Domain, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedOrder,
 };
 use fastpay_ethereum::Spending;
-use fastpay_program::files;
+use fastpay_program::{Lock, files};
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
 use super::json;
-use super::lock::Lock;
 
 /// The state of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -12,12 +12,11 @@ use std::time::Duration;
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, TransactionIndex};
 use fastpay_ethereum::{Inclusion, Submission};
-use fastpay_program::files;
+use fastpay_program::{Lock, files};
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
 use super::json;
-use super::lock::Lock;
 use super::orders::now_ms;
 
 /// The purpose of a transaction.

@@ -14,7 +14,6 @@ mod outdated;
 mod quorum;
 mod receiving;
 mod recovered;
-mod reserve;
 mod resuming;
 mod rotation;
 mod support;

@@ -1,6 +1,6 @@
 use fastpay_core::{AccountId, AccountKey, TransactionIndex};
 use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
-use fastpay_ledger_client::{ClientError, CommitteeClient};
+use fastpay_ledger_client::{ClientError, CommitteeClient, Network, NetworkError};
 use fastpay_ledger_statement::Time;
 use fastpay_testkit::TestCommittee;
 
@@ -27,4 +27,16 @@ async fn no_member_can_show_a_committee_an_older_state_than_honest_ones_have() {
     (1..3).for_each(|member| ledger.kill(member));
     let alone = committee.newest_event(Time(0)).await;
     assert!(matches!(alone, Err(ClientError::NoAnswer { .. })), "{alone:?}");
+}
+
+#[tokio::test]
+async fn an_address_with_a_scope_is_refused() {
+    let bank = AccountKey::ed25519([1; 32]);
+    let ledger = ScriptedLedger::start(&TestCommittee::new(4).committee, &bank, Time(1_000_000)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(ledger.write(folder.path())).unwrap();
+    let unused = "127.0.0.1:1";
+    assert!(Network::parse(&text.replacen(unused, "[fe80::1]:1", 1)).is_ok());
+    let scoped = Network::parse(&text.replacen(unused, "[fe80::1%3]:1", 1)).unwrap_err();
+    assert!(matches!(scoped, NetworkError::Scope(address) if address.to_string() == "[fe80::1%3]:1"), "{scoped}");
 }

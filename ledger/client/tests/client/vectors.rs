@@ -1,4 +1,4 @@
-//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in five of its states,
+//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in seven of its states,
 //! and reads that are not to be believed. It is built here from fixed keys, by the real rules, and must equal the file in
 //! the tree; the SDK judges the same reads.
 //!
@@ -7,14 +7,14 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, AuthorityKeys, Committee, Digest, Epoch, PrimaryAddress, Redemption,
-    SequenceNumber,
+    SequenceNumber, UnlockVote,
 };
 use fastpay_ledger_client::scripted::{CLUSTER, COMMITTEE, History, ScriptedLedger};
 use fastpay_ledger_client::{DescribedMember, Description};
 use fastpay_ledger_statement::{
-    ClusterId, Deployment, Evidence, Header, Height, Layout, MemberIndex, MemberKeys, QuorumCertificate, ReadProof,
-    StateKey, StateProof, StatementVerifier, Time, VoteKind, VoteStatement, Wire, branch_digest, key_bit, leaf_digest,
-    value_digest,
+    Action, ClusterId, Deployment, Evidence, Header, Height, Layout, MemberIndex, MemberKeys, QuorumCertificate,
+    ReadProof, StateKey, StateProof, StatementVerifier, Time, UnlockRequest, VoteKind, VoteStatement, Wire,
+    branch_digest, key_bit, leaf_digest, value_digest,
 };
 use serde_json::{Value, json};
 
@@ -33,17 +33,23 @@ fn committee(epoch: u64) -> Committee {
 
 /// Alice of the SDK's tests.
 fn alice() -> AccountId {
-    AccountKey::ed25519(keccak256("alice").0).account()
+    alices_key().account()
 }
 
-fn keys() -> [StateKey; 6] {
+fn alices_key() -> AccountKey {
+    AccountKey::ed25519(keccak256("alice").0)
+}
+
+fn keys() -> [StateKey; 8] {
     [
         StateKey::Epoch(COMMITTEE),
         StateKey::EventIndex(COMMITTEE),
         StateKey::Committee(COMMITTEE, Epoch(1)),
         StateKey::Committee(COMMITTEE, Epoch(2)),
         StateKey::Omnibus(COMMITTEE, Asset::ETHER),
-        StateKey::Redeemed(COMMITTEE, alice(), SequenceNumber(0)),
+        StateKey::Spent(COMMITTEE, alice(), SequenceNumber(0)),
+        StateKey::Spent(COMMITTEE, alice(), SequenceNumber(1)),
+        StateKey::Unlock(COMMITTEE, alice(), SequenceNumber(1)),
     ]
 }
 
@@ -196,6 +202,16 @@ async fn build() -> Value {
     };
     history.redeem(&bank, &authorities(0), Epoch(0), &redemption).unwrap();
     states.push(state("redeemed", &layout, &history));
+    // Alice has the ledger unlock her next number. All members void it at once.
+    let (domain, account, sequence) = (history.domain(), alice(), SequenceNumber(1));
+    let authorization = alices_key().authorize(domain.unlock_request_digest(account, sequence));
+    let request = UnlockRequest { committee: COMMITTEE, account, sequence, authorization };
+    history.act(&bank, Action::RequestUnlock(request)).unwrap();
+    states.push(state("requested", &layout, &history));
+    let (unanimous, vote) = (true, UnlockVote::Void { unanimous: true });
+    let votes = authorities(0).iter().map(|keys| vote.sign(keys, &domain, Epoch(0), account, sequence)).collect();
+    history.act(&bank, Action::Void { committee: COMMITTEE, account, sequence, unanimous, votes }).unwrap();
+    states.push(state("voided", &layout, &history));
     let (before, next) = (authorities(0), authorities(1));
     history.rotate(&bank, &before, (&committee(1), &next), Epoch(1)).unwrap();
     states.push(state("rotated", &layout, &history));
@@ -212,7 +228,7 @@ async fn build() -> Value {
     let absurd: Vec<_> = [
         ("the committee of another epoch", &of_epoch_1, borsh::to_vec(&committee(2)).unwrap()),
         ("an epoch with a byte more", &epoch, [&*history.read(&epoch).unwrap(), &[0]].concat()),
-        ("an epoch with another option", &epoch, [&1_u64.to_le_bytes()[..], &[2], &[0; 8]].concat()),
+        ("an epoch with another option", &epoch, [&[0_u8; 16][..], &[2], &[0; 32]].concat()),
         ("a balance of 31 bytes", &omnibus, vec![0; 31]),
     ]
     .into_iter()

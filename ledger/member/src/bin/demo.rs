@@ -1,5 +1,6 @@
-//! `fastpay-ledger-demo`: a coordinator and two shard clusters of four processes each, and a FastPay committee of four on
-//! them, from nothing to an audit, with members that are killed and one that lies. It writes `target/demo-ledger.json`.
+//! `fastpay-ledger-demo`: a coordinator and two shard clusters of four processes each, and a FastPay committee of four
+//! on them, from nothing to an audit, with members that are killed and one that lies. It writes
+//! `target/demo-ledger.json`.
 #![allow(clippy::print_stdout)]
 
 use std::fmt::Display;
@@ -44,6 +45,7 @@ struct AuditLine {
     issued: Amount,
     reserves: Balance,
     omnibus: Balance,
+    bonds: Balance,
     between_clusters: Balance,
     ok: bool,
 }
@@ -336,12 +338,14 @@ fn lines(client: &Client, audit: &Audit) -> Vec<AuditLine> {
             issued: client.layout().issued(*asset),
             reserves: Balance::ZERO,
             omnibus: Balance::ZERO,
+            bonds: Balance::ZERO,
             between_clusters: Balance::ZERO,
             ok: *difference == Balance::ZERO && audit.overdrafts.is_empty(),
         };
         for held in held {
             line.reserves = line.reserves.plus(held.reserves);
             line.omnibus = line.omnibus.plus(held.omnibus);
+            line.bonds = line.bonds.plus(held.bonds);
             line.between_clusters = line.between_clusters.plus(held.sent).plus(held.taken.negated());
         }
         line
@@ -373,11 +377,12 @@ async fn main() -> ExitCode {
     report.ok = outcome.is_ok() && !report.audit.is_empty() && report.audit.iter().all(|line| line.ok);
     for line in &report.audit {
         println!(
-            "{}: {} issued = {} in reserves + {} in the omnibus + {} between clusters: {}",
+            "{}: {} issued = {} in reserves + {} in the omnibus + {} in bonds + {} between clusters: {}",
             line.asset,
             line.issued,
             line.reserves,
             line.omnibus,
+            line.bonds,
             line.between_clusters,
             if line.ok { "ok" } else { "WRONG" }
         );

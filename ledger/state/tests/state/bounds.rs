@@ -4,12 +4,12 @@ use fastpay_core::{Amount, Asset, SequenceNumber, TransactionIndex};
 use fastpay_ledger_state::{FoldError, LOOK_UP_BYTES_MAX, PENDING_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeEvent, Condition, EventKind, Funding, GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Get,
-    Instruction, Key, Message, Outcome, Receiver, Rejection, Request, StateKey, VALUE_BYTES_MAX, Value,
+    Instruction, Key, Message, Outcome, Receiver, Rejection, Request, StateKey, Time, VALUE_BYTES_MAX, Value,
     VerifiedRequest,
 };
 
-use crate::people::{FAR, account, client, rotation};
-use crate::world::{COMMITTEE, COORDINATOR, SETTLEMENT, World, namespace};
+use crate::people::{account, client};
+use crate::world::{COMMITTEE, COORDINATOR, SETTLEMENT, STEP_MS, World, namespace};
 
 fn key() -> Key {
     Key::new(b"large".to_vec()).unwrap()
@@ -123,10 +123,11 @@ fn a_proposal_after_which_too_many_bytes_wait_is_not_valid() {
     assert!(bytes <= WAITING_BYTES_MAX && bytes > count * VALUE_BYTES_MAX as u64, "{bytes}");
 }
 
-/// A leader can always propose a rotation, alone if need be, and its event comes after those that wait.
+/// A leader can always propose an installation, alone if need be, and its event comes after those that wait.
 #[test]
 fn a_rotation_is_taken_however_many_events_wait() {
     let mut world = World::new(2);
+    let install = world.matured(1, 1);
     let payer = client(0).account();
     let fund = Funding { committee: COMMITTEE, account: account(1), asset: Asset::ETHER, amount: Amount(1), payer };
     let to = Receiver::Cluster(SETTLEMENT);
@@ -142,17 +143,14 @@ fn a_rotation_is_taken_however_many_events_wait() {
     assert_eq!(world.decide(SETTLEMENT, groups.clone(), vec![]), overfull);
     world.decide(SETTLEMENT, groups[..5].to_vec(), vec![]).unwrap();
 
-    let domain = world.layout().deployment().domain(COMMITTEE);
-    let rotate = Action::Rotate(Box::new(rotation(&domain, 1, 1, FAR)));
-    let request = world.sign(5, rotate).verify(world.layout().deployment()).unwrap();
-    world.decide(SETTLEMENT, vec![], vec![request.clone()]).unwrap();
     let index = TransactionIndex(fit as u64 + 1);
-    assert_eq!(world.answers[&request.digest()], Ok(Outcome::Rotated(fastpay_core::Epoch(1), index)));
+    let installed = Outcome::Installed(fastpay_core::Epoch(1), index);
+    assert_eq!(world.settle_at(Time(world.now().0 + STEP_MS), 5, install), Ok(installed));
     for _ in 0..3 {
         world.decide(SETTLEMENT, vec![], vec![]).unwrap();
     }
     let newest = world.events().pop().unwrap();
-    assert!(newest.index == index && matches!(newest.kind, EventKind::Rotated { .. }), "{newest:?}");
+    assert!(newest.index == index && matches!(newest.kind, EventKind::Installed { .. }), "{newest:?}");
 }
 
 #[test]

@@ -1,28 +1,28 @@
-//! Redemptions and rotations, by the contract's rules.
+//! Redemptions, by the contract's rules.
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Balance, Committee, Domain, EcdsaSignature, Epoch, PrimaryAddress,
-    Redemption, SequenceNumber, TransactionIndex,
+    AccountId, Amount, Asset, AuthorityName, Balance, ContractVote, Digest, Domain, EcdsaSignature, Epoch, Redemption,
+    SequenceNumber, TransactionIndex,
 };
-use fastpay_ledger_state::DEADLINE_MAX_S;
-use fastpay_ledger_statement::{Action, EventKind, Outcome, Redeemed, Rejection, Rotation, StateKey};
+use fastpay_ledger_statement::{
+    Action, Announcing, CommitteeEvent, CommitteeNumber, CurrentEpoch, EventKind, Instruction, Outcome, Redeemed,
+    Rejection, Request, RequestError, SpentOn, StateKey, Time,
+};
 
-use crate::people::{FAR, account, authorities, certified, client, committee, redemption, rotation, sign_rotation};
+use crate::people::{
+    GUARDIAN, account, address, announce, authorities, certified, certified_batch, client, committee, next, redemption,
+};
 use crate::reserves::facts;
-use crate::world::{COMMITTEE, ISSUED_EACH, OTHER_COMMITTEE, VALIDITY_MS, World};
+use crate::world::{COMMITTEE, ISSUED_EACH, OTHER_COMMITTEE, PARAMETERS, World};
 
 /// 500 are in FastPay accounts.
-fn funded(shards: u32) -> (World, Domain) {
+pub fn funded(shards: u32) -> (World, Domain) {
     let mut world = World::new(shards);
     world.act(0, Action::Open).unwrap();
     let (asset, amount) = (Asset::ETHER, Amount(500));
     world.act(0, Action::Fund { committee: COMMITTEE, account: account(1), asset, amount }).unwrap();
     let domain = world.layout().deployment().domain(COMMITTEE);
     (world, domain)
-}
-
-fn address(at: u8) -> PrimaryAddress {
-    client(at).account().ethereum_address().unwrap()
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn a_number_is_spent_whatever_its_redemption_says() {
     // The state proves for what.
     let digest = domain.transfer_digest(&paid.into());
     let known = Redeemed { digest, index: TransactionIndex(2), relayer: client(3).account() };
-    let key = StateKey::Redeemed(COMMITTEE, account(1), SequenceNumber(5));
-    assert_eq!(world.read(world.settlement(), &key), Some(known));
+    let key = StateKey::Spent(COMMITTEE, account(1), SequenceNumber(5));
+    assert_eq!(world.read(world.settlement(), &key), Some(SpentOn::Redeemed(known)));
     // Of another account it is another number.
     assert!(world.act(3, certified(&domain, 0, redemption(2, 5, address(1), 1, 0))).is_ok());
 }
@@ -77,7 +77,7 @@ fn every_bad_redemption_has_its_error_and_changes_nothing() {
         assert_eq!(world.act(3, action), Err(expected));
         assert_eq!(facts(world), before);
     };
-    let votes = |alter: &'static dyn Fn(&mut Vec<fastpay_core::ContractVote>)| {
+    let votes = |alter: &'static dyn Fn(&mut Vec<ContractVote>)| {
         move |action: &mut Action| match action {
             Action::Redeem { votes, .. } => alter(votes),
             _ => panic!("a redemption"),
@@ -121,7 +121,7 @@ fn every_bad_redemption_has_its_error_and_changes_nothing() {
         Action::Redeem { committee, .. } => committee.0 = 9,
         _ => panic!("a redemption"),
     };
-    let unknown = Rejection::UnknownCommittee(fastpay_ledger_statement::CommitteeNumber(9));
+    let unknown = Rejection::UnknownCommittee(CommitteeNumber(9));
     refused(&mut world, good, &other_committee, unknown);
     let plain = |_: &mut Action| ();
     refused(&mut world, redemption(1, 0, address(1), 0, 0), &plain, Rejection::ZeroAmount);
@@ -134,8 +134,121 @@ fn every_bad_redemption_has_its_error_and_changes_nothing() {
     assert_eq!(facts(&world), before);
 }
 
-fn rotate(world: &mut World, domain: &Domain, epoch: u8, compromised: u8) -> Result<Outcome, Rejection> {
-    world.act(5, Action::Rotate(Box::new(rotation(domain, epoch, compromised, FAR))))
+/// A redemption of an ended epoch is voted for again, together with others.
+#[test]
+fn redemptions_of_an_ended_epoch_are_paid_under_one_vote_of_the_current_one() {
+    for shards in [1, 2, 4] {
+        let (mut world, domain) = funded(shards);
+        assert!(world.rotate(1, 1).is_ok());
+        assert!(world.rotate(2, 2).is_ok());
+        let orders: Vec<_> = [(1, 300), (2, 300), (1, 7)]
+            .map(|(sender, sequence)| redemption(sender, sequence, address(1), 40, 3))
+            .into();
+        let old = world.act(3, certified(&domain, 0, orders[0].clone()));
+        assert!(matches!(old, Err(Rejection::EpochEnded(Epoch(0), _))), "{old:?}");
+        let old = world.act(3, certified_batch(&domain, 0, orders.clone()));
+        assert!(matches!(old, Err(Rejection::EpochEnded(Epoch(0), _))), "{old:?}");
+        // One of them is paid meanwhile.
+        assert!(world.act(4, certified(&domain, 2, orders[1].clone())).is_ok());
+        let again = certified_batch(&domain, 2, orders.clone());
+        let paid = vec![Some(TransactionIndex(5)), None, Some(TransactionIndex(6))];
+        assert_eq!(world.act(3, again.clone()), Ok(Outcome::RedeemedBatch(paid)));
+        assert_eq!(world.act(4, again), Ok(Outcome::RedeemedBatch(vec![None; 3])), "by another relayer");
+        assert_eq!(world.omnibus(), 500 - 3 * 40);
+        assert_eq!(world.reserve(client(1).account()), ISSUED_EACH + 3 * 37);
+        assert_eq!(world.reserve(client(3).account()), ISSUED_EACH + 2 * 3);
+        let events = world.events();
+        let told = |order: &Redemption| EventKind::Redeemed { redemption: order.clone(), relayer: client(3).account() };
+        assert_eq!([&events[4].kind, &events[5].kind], [&told(&orders[0]), &told(&orders[2])]);
+        assert_eq!((world.total(), world.overdrawn()), (world.issued(), vec![]));
+    }
+}
+
+#[test]
+fn every_bad_batch_has_its_error_and_changes_nothing() {
+    let (mut world, domain) = funded(2);
+    let orders = |amounts: &[(u128, u128)]| -> Vec<Redemption> {
+        (0..).zip(amounts).map(|(at, (amount, fee))| redemption(1, at, address(1), *amount, *fee)).collect()
+    };
+    let good = orders(&[(40, 3), (50, 0)]);
+    let refused = |world: &mut World, orders: Vec<Redemption>, alter: &dyn Fn(&mut Action), expected| {
+        let mut action = certified_batch(&domain, 0, orders);
+        alter(&mut action);
+        let before = facts(world);
+        assert_eq!(world.act(3, action), Err(expected));
+        assert_eq!(facts(world), before);
+    };
+    let altered = |alter: &'static dyn Fn(&mut Vec<Redemption>, &mut Vec<ContractVote>)| {
+        move |action: &mut Action| match action {
+            Action::RedeemBatch { redemptions, votes, .. } => alter(redemptions, votes),
+            _ => panic!("redemptions"),
+        }
+    };
+    let [a, b] = [0, 1].map(|at| authorities(0)[at].public().name);
+    let (plain, invalid) = (altered(&|_, _| ()), Rejection::InvalidVote(a));
+    refused(&mut world, vec![], &plain, Rejection::EmptyBatch);
+    let count = |found| Rejection::VoteCount { expected: 3, found };
+    refused(&mut world, good.clone(), &altered(&|_, votes| votes.truncate(2)), count(2));
+    refused(&mut world, good.clone(), &altered(&|_, votes| votes.push(votes[0].clone())), count(4));
+    refused(&mut world, good.clone(), &altered(&|_, votes| votes.swap(1, 2)), Rejection::VotesUnsorted(b));
+    // Others than were voted for: fewer, more, in another order, altered.
+    refused(&mut world, good.clone(), &altered(&|orders, _| orders.truncate(1)), invalid);
+    refused(&mut world, good.clone(), &altered(&|orders, _| orders.push(orders[0].clone())), invalid);
+    refused(&mut world, good.clone(), &altered(&|orders, _| orders.swap(0, 1)), invalid);
+    refused(&mut world, good.clone(), &altered(&|orders, _| orders[1].amount.0 += 1), invalid);
+    // A vote for one is none for a batch of it, nor the other way round.
+    let one = good[0].clone();
+    let Action::Redeem { votes: of_one, .. } = certified(&domain, 0, one.clone()) else { panic!("a redemption") };
+    let (committee, epoch) = (COMMITTEE, Epoch(0));
+    let mixed = Action::RedeemBatch { committee, redemptions: vec![one.clone()], epoch, votes: of_one };
+    let Action::RedeemBatch { votes, .. } = certified_batch(&domain, 0, vec![one.clone()]) else { panic!("a batch") };
+    for action in [mixed, Action::Redeem { committee, redemption: one, epoch, votes }] {
+        assert_eq!(world.act(3, action), Err(invalid));
+    }
+    let set = |alter: &'static dyn Fn(&mut Action)| alter;
+    let other_epoch = set(&|action| match action {
+        Action::RedeemBatch { epoch, .. } => *epoch = Epoch(1),
+        _ => panic!("redemptions"),
+    });
+    refused(&mut world, good.clone(), other_epoch, Rejection::UnknownEpoch(Epoch(1)));
+    let nowhere = set(&|action| match action {
+        Action::RedeemBatch { committee, .. } => committee.0 = 9,
+        _ => panic!("redemptions"),
+    });
+    refused(&mut world, good.clone(), nowhere, Rejection::UnknownCommittee(CommitteeNumber(9)));
+    // What one of them fails for, all do.
+    refused(&mut world, orders(&[(40, 3), (0, 0)]), &plain, Rejection::ZeroAmount);
+    refused(&mut world, orders(&[(40, 3), (4, 5)]), &plain, Rejection::FeeAboveAmount);
+    refused(&mut world, orders(&[(400, 3), (101, 0)]), &plain, Rejection::OmnibusTooLow(Amount(100)));
+    refused(&mut world, orders(&[(501, 0)]), &plain, Rejection::OmnibusTooLow(Amount(500)));
+    refused(&mut world, orders(&[(400, 0), (u128::MAX, 0)]), &plain, Rejection::OmnibusTooLow(Amount(100)));
+}
+
+#[test]
+fn a_redemption_that_a_batch_repeats_is_paid_once() {
+    let (mut world, domain) = funded(2);
+    let order = redemption(1, 5, address(1), 300, 0);
+    // Of the same number, and more than is left.
+    let other = redemption(1, 5, address(3), 400, 0);
+    let action = certified_batch(&domain, 0, vec![order.clone(), order, other]);
+    let paid = vec![Some(TransactionIndex(2)), None, None];
+    assert_eq!(world.act(3, action), Ok(Outcome::RedeemedBatch(paid)));
+    assert_eq!((world.omnibus(), world.reserve(client(1).account())), (200, ISSUED_EACH + 300));
+}
+
+/// As many as a request has bytes for, all at once: their events and credits fit into groups.
+#[test]
+fn the_longest_batch_is_paid() {
+    let (mut world, domain) = funded(2);
+    let count = 440_u64;
+    let orders: Vec<_> = (0..count).map(|sequence| redemption(1, sequence, address(1), 1, 0)).collect();
+    let longer: Vec<_> = (0..count + 20).map(|sequence| redemption(1, sequence, address(1), 1, 0)).collect();
+    let request = world.sign(3, certified_batch(&domain, 0, longer));
+    assert!(matches!(request.verify(world.layout().deployment()), Err(RequestError::TooLong { .. })));
+    let paid = (2..count + 2).map(|index| Some(TransactionIndex(index))).collect();
+    assert_eq!(world.act(3, certified_batch(&domain, 0, orders)), Ok(Outcome::RedeemedBatch(paid)));
+    assert_eq!((world.omnibus(), world.events().len()), (60, 441));
+    assert_eq!((world.total(), world.overdrawn()), (world.issued(), vec![]));
 }
 
 #[test]
@@ -144,100 +257,45 @@ fn votes_of_the_epoch_before_count_for_a_while_and_older_ones_never() {
     let pay = |world: &mut World, epoch: u8, sequence: u64| {
         world.act(3, certified(&domain, epoch, redemption(1, sequence, address(1), 1, 0)))
     };
-    let rotated = Outcome::Rotated(Epoch(1), TransactionIndex(2));
-    assert_eq!(rotate(&mut world, &domain, 1, 1), Ok(rotated));
+    let installed = Outcome::Installed(Epoch(1), TransactionIndex(2));
+    assert_eq!(world.rotate(1, 1), Ok(installed));
     assert!(pay(&mut world, 0, 0).is_ok());
     assert!(pay(&mut world, 1, 1).is_ok());
 
     // Until exactly the end, and not a step longer.
-    let settlement = world.settlement();
-    let (_, until): (Epoch, Option<fastpay_ledger_statement::Time>) =
-        world.read(settlement, &fastpay_ledger_statement::StateKey::Epoch(COMMITTEE)).unwrap();
-    let until = until.unwrap();
-    assert!(until.0 > world.clusters[&settlement].moment.time.0);
-    assert!(until.0 <= world.clusters[&settlement].moment.time.0 + VALIDITY_MS);
+    let current: CurrentEpoch = world.read(world.settlement(), &StateKey::Epoch(COMMITTEE)).unwrap();
+    let until = current.previous_counts_until.unwrap();
+    assert_eq!((current.epoch, until), (Epoch(1), Time(current.began.0 + PARAMETERS.votes_validity_ms)));
     let last = certified(&domain, 0, redemption(1, 2, address(1), 1, 0));
-    let request = world.sign(3, last).verify(world.layout().deployment()).unwrap();
-    world.clusters.get_mut(&settlement).unwrap().moment.time.0 = until.0 - 100;
-    world.decide(settlement, vec![], vec![request.clone()]).unwrap();
-    assert!(world.answers[&request.digest()].is_ok());
+    assert!(world.settle_at(until, 3, last).is_ok());
     assert_eq!(pay(&mut world, 0, 3), Err(Rejection::EpochEnded(Epoch(0), until)));
 
     // Two epochs back, they do not count even at once.
-    assert!(rotate(&mut world, &domain, 2, 2).is_ok());
+    assert!(world.rotate(2, 2).is_ok());
     assert!(matches!(pay(&mut world, 0, 4), Err(Rejection::EpochEnded(Epoch(0), _))));
     assert!(pay(&mut world, 1, 5).is_ok());
     assert_eq!(pay(&mut world, 3, 6), Err(Rejection::UnknownEpoch(Epoch(3))));
     // Where keys were out, those of the epoch before do not count at all.
-    assert!(rotate(&mut world, &domain, 3, 2).is_ok());
+    assert!(world.rotate(3, 2).is_ok());
     assert!(matches!(pay(&mut world, 2, 7), Err(Rejection::EpochEnded(Epoch(2), _))));
     assert!(pay(&mut world, 3, 8).is_ok());
     let events = world.events();
-    let EventKind::Rotated { committee, compromised_since, .. } = &events[1].kind else { panic!("{events:?}") };
-    assert_eq!((committee, *compromised_since), (&crate::people::committee(1), Epoch(1)));
-}
-
-#[test]
-fn a_rotation_needs_both_quorums_on_the_same_announcement() {
-    let (mut world, domain) = funded(2);
-    let good = rotation(&domain, 1, 1, FAR);
-    let refused = |world: &mut World, alter: &dyn Fn(&mut fastpay_ledger_statement::Rotation), expected| {
-        let mut rotation = good.clone();
-        alter(&mut rotation);
-        let before = facts(world);
-        assert_eq!(world.act(5, Action::Rotate(Box::new(rotation))), Err(expected));
-        assert_eq!(facts(world), before);
+    let installed = |since, previous_counts_until| EventKind::Installed {
+        committee: committee(since),
+        guardian: address(GUARDIAN),
+        previous_counts_until,
+        compromised_since: Epoch(since.into()),
+        checkpoint: Digest::repeat_byte(3),
     };
-    let of = |epoch: u8, at: usize| authorities(epoch)[at].public().name;
-    let count = Rejection::VoteCount { expected: 3, found: 2 };
-    refused(&mut world, &|r| r.announcing.truncate(2), count);
-    refused(&mut world, &|r| r.accepting.truncate(2), count);
-    refused(&mut world, &|r| r.announcing = r.accepting.clone(), Rejection::InvalidVote(of(1, 0)));
-    refused(&mut world, &|r| r.accepting = r.announcing.clone(), Rejection::InvalidVote(of(0, 0)));
-    refused(&mut world, &|r| r.checkpoint.0[0] ^= 1, Rejection::InvalidVote(of(0, 0)));
-    refused(&mut world, &|r| r.compromised_since = Epoch(0), Rejection::InvalidVote(of(0, 0)));
-    refused(&mut world, &|r| r.compromised_since = Epoch(2), Rejection::InvalidCompromise);
-    refused(&mut world, &|r| r.deadline -= 1, Rejection::InvalidVote(of(0, 0)));
-    // Other members for the same epoch, whom nobody announced.
-    let others = |epoch: u64, of: u8| Committee::new(Epoch(epoch), committee(of).members().to_vec()).unwrap();
-    refused(&mut world, &|r| r.next = others(1, 2), Rejection::InvalidVote(of(0, 0)));
-    let skipped = |r: &mut fastpay_ledger_statement::Rotation| r.next = crate::people::committee(2);
-    refused(&mut world, &skipped, Rejection::WrongNextEpoch(Epoch(1)));
-    assert!(world.act(5, Action::Rotate(Box::new(good.clone()))).is_ok());
-    refused(&mut world, &|_| (), Rejection::WrongNextEpoch(Epoch(2)));
-
-    // The committee before the current one announces nothing, while its redemption votes still count.
-    let second = sign_rotation(&domain, committee(2), Epoch(2), FAR, [0, 2]);
-    let before = facts(&world);
-    let refused = Rejection::InvalidVote(of(0, 0));
-    assert_eq!(world.act(5, Action::Rotate(Box::new(second))), Err(refused));
-    assert_eq!(facts(&world), before);
-    assert!(world.act(3, certified(&domain, 0, redemption(1, 0, address(1), 1, 0))).is_ok());
-    assert!(rotate(&mut world, &domain, 2, 2).is_ok());
-}
-
-/// The last second counts, on both sides.
-#[test]
-fn a_rotation_is_taken_until_its_deadline_which_is_thirty_days_ahead_at_most() {
-    let now = 2_000_000;
-    let answer = |deadline| {
-        let (mut world, domain) = funded(1);
-        let settlement = world.settlement();
-        let action = Action::Rotate(Box::new(rotation(&domain, 1, 1, deadline)));
-        let request = world.sign(5, action).verify(world.layout().deployment()).unwrap();
-        // A height takes 100 ms in this world: the end of the second.
-        world.clusters.get_mut(&settlement).unwrap().moment.time.0 = now * 1_000 + 899;
-        let before = facts(&world);
-        world.decide(settlement, vec![], vec![request.clone()]).unwrap();
-        let answer = world.answers[&request.digest()].clone();
-        assert_eq!(facts(&world) == before, answer.is_err());
-        answer
+    assert_eq!(events[1].kind, installed(1, Some(until)));
+    let compromised = |event: &CommitteeEvent| match &event.kind {
+        EventKind::Installed { previous_counts_until, compromised_since, .. } => {
+            Some((*compromised_since, previous_counts_until.is_some()))
+        }
+        _ => None,
     };
-    assert_eq!(answer(now - 1), Err(Rejection::DeadlinePassed(now - 1)));
-    assert!(answer(now).is_ok());
-    let latest = now + DEADLINE_MAX_S;
-    assert!(answer(latest).is_ok());
-    assert_eq!(answer(latest + 1), Err(Rejection::DeadlineTooFar(latest)));
+    let all: Vec<_> = events.iter().filter_map(compromised).collect();
+    assert_eq!(all, [(Epoch(1), true), (Epoch(2), true), (Epoch(2), false)]);
 }
 
 /// Two committees have the same members, and each its own accounts, numbers, events and epochs.
@@ -251,16 +309,19 @@ fn what_one_committee_signed_is_worth_nothing_at_another_of_the_same_members() {
         Action::Redeem { redemption, epoch, votes, .. } => {
             Action::Redeem { committee: OTHER_COMMITTEE, redemption, epoch, votes }
         }
-        Action::Rotate(rotation) => Action::Rotate(Box::new(Rotation { committee: OTHER_COMMITTEE, ..*rotation })),
+        Action::RedeemBatch { redemptions, epoch, votes, .. } => {
+            Action::RedeemBatch { committee: OTHER_COMMITTEE, redemptions, epoch, votes }
+        }
+        Action::Announce(of) => Action::Announce(Box::new(Announcing { committee: OTHER_COMMITTEE, ..*of })),
         other => panic!("{other:?}"),
     };
     let facts_of_other = |world: &World| {
         let keys = [
             StateKey::Omnibus(OTHER_COMMITTEE, asset),
             StateKey::EventIndex(OTHER_COMMITTEE),
-            StateKey::Redeemed(OTHER_COMMITTEE, account(1), SequenceNumber(0)),
-            StateKey::Committee(OTHER_COMMITTEE, Epoch(1)),
+            StateKey::Spent(OTHER_COMMITTEE, account(1), SequenceNumber(0)),
             StateKey::Epoch(OTHER_COMMITTEE),
+            StateKey::AnnouncementCount(OTHER_COMMITTEE),
         ];
         let settlement = &world.clusters[&world.settlement()].state;
         keys.map(|key| settlement.read(&key).map(<[u8]>::to_vec))
@@ -269,19 +330,20 @@ fn what_one_committee_signed_is_worth_nothing_at_another_of_the_same_members() {
     let before = facts_of_other(&world);
     let order = redemption(1, 0, address(1), 40, 3);
     let paid = certified(&domain, 0, order.clone());
-    let rotated = Action::Rotate(Box::new(rotation(&domain, 1, 1, FAR)));
-    for action in [&paid, &rotated] {
+    let paid_together = certified_batch(&domain, 0, vec![redemption(1, 1, address(1), 1, 0)]);
+    let announced = Action::Announce(Box::new(announce(&domain, next(1, 1))));
+    for action in [&paid, &paid_together, &announced] {
         assert_eq!(world.act(3, to_other(action.clone())), Err(Rejection::InvalidVote(first)));
         assert!(world.act(3, action.clone()).is_ok());
         assert_eq!(world.act(3, to_other(action.clone())), Err(Rejection::InvalidVote(first)));
     }
     assert_eq!(facts_of_other(&world), before);
-    assert_eq!(world.omnibus(), 500 - 40);
+    assert_eq!(world.omnibus(), 500 - 41);
 
     // Signed for it, the same order is one of its own. It is still in epoch 0.
     let theirs = to_other(certified(&deployment.domain(OTHER_COMMITTEE), 0, order));
     assert_eq!(world.act(3, theirs), Ok(Outcome::Redeemed(TransactionIndex(2))));
-    assert_eq!(world.omnibus(), 500 - 40);
+    assert_eq!(world.omnibus(), 500 - 41);
     let left: Balance = world.read(world.settlement(), &StateKey::Omnibus(OTHER_COMMITTEE, asset)).unwrap();
     assert_eq!(left, Balance::from(Amount(60)));
     assert_eq!(world.total(), world.issued());
@@ -294,8 +356,8 @@ fn committees_are_kept_at_the_settlement_cluster_alone() {
     let (deployment, shard) = (world.layout().deployment(), world.partition().first_shard);
     let action = certified(&domain, 0, redemption(1, 0, address(1), 1, 0));
     let (signer, sequence) = (client(3).account(), world.next(3, shard));
-    let instruction = fastpay_ledger_statement::Instruction { deployment, shard, signer, sequence, action };
-    let request = fastpay_ledger_statement::Request::Instruct(Box::new(instruction.signed(&client(3))));
+    let instruction = Instruction { deployment, shard, signer, sequence, action };
+    let request = Request::Instruct(Box::new(instruction.signed(&client(3))));
     let settlement = world.settlement();
     assert_eq!(world.ask(shard, request), Err(Rejection::OtherShard(settlement)));
     assert_eq!(world.reserve(AccountId::from_ethereum(address(1))), ISSUED_EACH);

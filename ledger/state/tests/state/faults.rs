@@ -58,7 +58,7 @@ fn a_group_for_somebody_else_or_of_another_ledger_spoils_the_proposal() {
     let not_for_us = |to| Err(FoldError::NotForUs { from, number: 1, to: Receiver::Cluster(to) });
     assert_eq!(world.decide(here, misled, vec![]), not_for_us(there));
     let mut fixed = genesis(3);
-    fixed.votes_validity_ms += 1;
+    fixed.issued.pop();
     let foreign = group_for(&mut World::of(fixed), here);
     assert_eq!(world.decide(here, foreign, vec![]), not_for_us(here));
     let ours = group_for(&mut world, here);

@@ -11,6 +11,8 @@ mod passing;
 mod people;
 mod properties;
 mod reserves;
+mod rotation;
 mod sequences;
 mod store;
+mod unlocks;
 mod world;

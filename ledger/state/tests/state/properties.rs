@@ -1,12 +1,18 @@
-//! Random sequences: money is conserved at every step, two folds agree, and so do all partitions. A run prints its seed.
+//! Random sequences: money is conserved at every step, two folds agree, and so do all partitions. A run prints its
+//! seed.
 
 use std::collections::BTreeMap;
 
-use fastpay_core::{Amount, Asset, Domain};
+use fastpay_core::{Amount, Asset, Digest, Redemption};
 use fastpay_ledger_state::State;
-use fastpay_ledger_statement::{Action, Condition, Key, Outcome, Rejection, Value};
+use fastpay_ledger_statement::{
+    Action, Condition, CurrentEpoch, EventKind, Evidence, Key, Outcome, Rejection, StateKey, Time, Value,
+};
 
-use crate::people::{FAR, account, certified, client, redemption, rotation};
+use crate::people::{
+    GUARDIAN, accept, account, address, announce, certified, certified_batch, client, next, owner, redemption,
+    request_unlock, uphold, void,
+};
 use crate::world::{CLIENTS, COMMITTEE, COORDINATOR, World, namespace};
 
 fn seeded(name: &str) -> (fastrand::Rng, u64) {
@@ -15,25 +21,53 @@ fn seeded(name: &str) -> (fastrand::Rng, u64) {
     (fastrand::Rng::with_seed(seed), seed)
 }
 
-/// A step of somebody, sound or not. `epoch` is the current one.
-fn random_step(random: &mut fastrand::Rng, domain: &Domain, epoch: &mut u8) -> (usize, Action) {
+/// Whose numbers are unlocked and redeemed.
+const OWNERS: std::ops::Range<u8> = 1..3;
+const NUMBERS: std::ops::Range<u64> = 0..12;
+
+/// A step of somebody, sound or not, in this world.
+fn random_step(random: &mut fastrand::Rng, world: &World) -> (usize, Action) {
     let who = random.usize(0..usize::from(CLIENTS));
     let (asset, amount) = (Asset::ETHER, Amount(random.u128(0..400)));
-    let action = match random.u8(0..14) {
+    let current: CurrentEpoch = world.read(world.settlement(), &StateKey::Epoch(COMMITTEE)).unwrap();
+    let (domain, epoch) = (world.domain(), u8::try_from(current.epoch.0).unwrap());
+    let action = match random.u8(0..25) {
         0..=1 => Action::Open,
         2..=5 => Action::Transfer { to: client(random.u8(0..CLIENTS + 2)).account(), asset, amount },
         6..=8 => Action::Fund { committee: COMMITTEE, account: account(random.u8(1..4)), asset, amount },
         9..=11 => {
-            let (sender, sequence) = (random.u8(1..3), random.u64(0..20));
-            let recipient = client(random.u8(0..2)).account().ethereum_address().unwrap();
-            let fee = random.u128(0..amount.0 / 4 + 2);
-            let voters = random.u8(epoch.saturating_sub(2)..*epoch + 1);
-            certified(domain, voters, redemption(sender, sequence, recipient, amount.0, fee))
+            let voters = random.u8(epoch.saturating_sub(2)..epoch + 1);
+            certified(&domain, voters, random_redemption(random, amount.0))
         }
-        12 if *epoch < 6 => {
-            *epoch += 1;
-            let compromised = *epoch - random.u8(0..2);
-            return (who, Action::Rotate(Box::new(rotation(domain, *epoch, compromised, FAR))));
+        12..=13 => {
+            let orders = (0..random.u8(1..4)).map(|_| random_redemption(random, amount.0 / 4)).collect();
+            certified_batch(&domain, random.u8(epoch.saturating_sub(1)..epoch + 1), orders)
+        }
+        14..=16 => {
+            let signer = owner(random.u8(OWNERS));
+            Action::RequestUnlock(request_unlock(&domain, &signer, random.u64(NUMBERS)))
+        }
+        17..=18 => {
+            let account = owner(random.u8(OWNERS)).account();
+            uphold(&domain, epoch, account, random.u64(NUMBERS), Digest::repeat_byte(random.u8(..)))
+        }
+        19..=20 => {
+            let account = owner(random.u8(OWNERS)).account();
+            void(&domain, epoch, account, random.u64(NUMBERS), random.bool())
+        }
+        21..=22 if epoch < 6 => {
+            // One of two announcements of the next epoch, at whatever stage it is.
+            let since = epoch + random.u8(0..2);
+            let wanted = next(epoch + 1, since);
+            let id = wanted.id(&domain);
+            match world.announced(id) {
+                None => Action::Announce(Box::new(announce(&domain, wanted))),
+                Some(announced) if announced.matured.is_some() => accept(&domain, epoch + 1, id, &announced),
+                Some(announced) if announced.endorsed_at.is_none() && random.bool() => {
+                    return (GUARDIAN.into(), Action::Endorse { committee: COMMITTEE, announcement: id });
+                }
+                Some(_) => Action::Mature { committee: COMMITTEE, announcement: id },
+            }
         }
         _ => {
             let key = Key::new(vec![random.u8(0..5)]).unwrap();
@@ -43,6 +77,19 @@ fn random_step(random: &mut fastrand::Rng, domain: &Domain, epoch: &mut u8) -> (
         }
     };
     (who, action)
+}
+
+fn random_redemption(random: &mut fastrand::Rng, amount: u128) -> Redemption {
+    let recipient = address(random.u8(0..2));
+    let order = redemption(0, random.u64(NUMBERS), recipient, amount, random.u128(0..amount / 4 + 2));
+    Redemption { sender: owner(random.u8(OWNERS)).account(), ..order }
+}
+
+/// Lets some time pass at all clusters. Windows and delays are multiples of it, and all steps of a course take less, so
+/// what is possible does not depend on how many heights a request takes.
+fn random_wait(random: &mut fastrand::Rng, world: &mut World) {
+    let turns = [0, 0, 0, 0, 1, 2, 4][random.usize(0..7)];
+    world.wait_until(Time(world.now().0 + turns * 30_000));
 }
 
 /// The books, whatever is between the clusters.
@@ -56,12 +103,11 @@ fn money_is_conserved_while_groups_are_under_way_and_two_folds_agree() {
     let (mut random, seed) = seeded("conservation");
     for shards in [1, 2, 4] {
         let mut world = World::new(shards);
-        let domain = world.layout().deployment().domain(COMMITTEE);
         let clusters: Vec<_> = world.clusters.keys().copied().collect();
-        let mut epoch = 0;
-        for _ in 0..150 {
+        for _ in 0..200 {
             if random.bool() {
-                let (who, action) = random_step(&mut random, &domain, &mut epoch);
+                random_wait(&mut random, &mut world);
+                let (who, action) = random_step(&mut random, &world);
                 let request = world.sign(who, action);
                 // By one way or another, sometimes twice.
                 for _ in 0..random.u8(1..3) {
@@ -98,7 +144,7 @@ struct Course {
     answers: Vec<Result<Outcome, Rejection>>,
     reserves: BTreeMap<u8, u128>,
     omnibus: u128,
-    events: usize,
+    events: Vec<&'static str>,
 }
 
 #[test]
@@ -106,17 +152,17 @@ fn every_partition_gives_the_same_answers_and_balances() {
     let (_, seed) = seeded("partitions");
     let course = |shards: u32| {
         let mut random = fastrand::Rng::with_seed(seed);
+        // Votes are for a deployment, which the partition is a part of: so every world signs its own.
         let mut world = World::new(shards);
-        // Votes are for a deployment, which the partition is a part of: so every one signs its own.
-        let domain = world.layout().deployment().domain(COMMITTEE);
-        let mut epoch = 0;
         let mut answers = vec![];
         for _ in 0..70 {
-            let (who, action) = random_step(&mut random, &domain, &mut epoch);
+            random_wait(&mut random, &mut world);
+            let (who, action) = random_step(&mut random, &world);
             answers.push(world.act(who, action).map(without_version).map_err(without_time));
         }
         let reserves = (0..CLIENTS + 2).map(|at| (at, world.reserve(client(at).account()))).collect();
-        let (omnibus, events) = (world.omnibus(), world.events().len());
+        let events = world.events().into_iter().map(|event| kind_of(&event.kind)).collect();
+        let omnibus = world.omnibus();
         check_books(&world, seed);
         Course { answers, reserves, omnibus, events }
     };
@@ -127,8 +173,21 @@ fn every_partition_gives_the_same_answers_and_balances() {
     }
 }
 
+fn kind_of(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::Funded(_) => "funded",
+        EventKind::Redeemed { .. } => "redeemed",
+        EventKind::Installed { .. } => "installed",
+        EventKind::UnlockRequested { .. } => "requested",
+        EventKind::Upheld { .. } => "upheld",
+        EventKind::Voided { .. } => "voided",
+    }
+}
+
+/// Without what differs between partitions: versions, and ids, which are of a deployment.
 fn without_version(outcome: Outcome) -> Outcome {
     match outcome {
+        Outcome::Announced(_) => Outcome::Announced(Digest::ZERO),
         Outcome::Written(_) => Outcome::Written(Default::default()),
         Outcome::ConditionFailed(version) => Outcome::ConditionFailed(version.map(|_| Default::default())),
         other => other,
@@ -138,6 +197,9 @@ fn without_version(outcome: Outcome) -> Outcome {
 fn without_time(rejection: Rejection) -> Rejection {
     match rejection {
         Rejection::EpochEnded(epoch, _) => Rejection::EpochEnded(epoch, Default::default()),
+        Rejection::NotVoidable(_) => Rejection::NotVoidable(Default::default()),
+        Rejection::NotInstallable(_) => Rejection::NotInstallable(Default::default()),
+        Rejection::AnnouncementLapsed(_) => Rejection::AnnouncementLapsed(Default::default()),
         other => other,
     }
 }
@@ -145,13 +207,10 @@ fn without_time(rejection: Rejection) -> Rejection {
 /// Every entry of a certified state can be read with a proof, and so can the absence of others.
 #[test]
 fn every_state_proves_what_it_has_and_what_it_has_not() {
-    use fastpay_ledger_statement::{Evidence, StateKey};
     let (mut random, seed) = seeded("proofs");
     let mut world = World::new(2);
-    let domain = world.layout().deployment().domain(COMMITTEE);
-    let mut epoch = 0;
     for _ in 0..40 {
-        let (who, action) = random_step(&mut random, &domain, &mut epoch);
+        let (who, action) = random_step(&mut random, &world);
         let request = world.sign(who, action);
         world.ask(COORDINATOR, request).ok();
         for cluster in world.clusters.values() {

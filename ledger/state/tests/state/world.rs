@@ -6,13 +6,13 @@ use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, Ed25519Signature};
 use fastpay_ledger_state::{Executed, FoldError, Moment, State, overdrafts};
 use fastpay_ledger_statement::{
-    Action, Answer, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor, Genesis, Group, Header,
-    Height, Instruction, Issue, Layout, MemberIndex, MemberKey, MemberKeys, Message, Namespace, Outcome, Outputs,
-    Partition, QuorumCertificate, Receiver, Rejection, Request, StateKey, StatementVerifier, Time, VerifiedGroup,
-    VerifiedRequest, VoteKind, VoteStatement, payload_digest,
+    Action, Answer, Bond, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor, FoundedCommittee,
+    Genesis, Group, Header, Height, Instruction, Issue, Layout, MemberIndex, MemberKey, MemberKeys, Message, Namespace,
+    Outcome, Outputs, Partition, QuorumCertificate, Receiver, Rejection, Request, SafetyParameters, StateKey,
+    StatementVerifier, Time, VerifiedGroup, VerifiedRequest, VoteKind, VoteStatement, payload_digest,
 };
 
-use crate::people::{Client, client, first_committee};
+use crate::people::{Client, GUARDIAN, address, client, committee};
 
 pub const COMMITTEE: CommitteeNumber = CommitteeNumber(7);
 /// A second one, of the same members.
@@ -22,7 +22,20 @@ pub const COORDINATOR: ClusterId = ClusterId(200);
 /// What every client's reserve has at first.
 pub const ISSUED_EACH: u128 = 1_000;
 pub const CLIENTS: u8 = 6;
-pub const VALIDITY_MS: u64 = 50_000;
+/// Of both committees.
+pub const PARAMETERS: SafetyParameters = SafetyParameters {
+    votes_validity_ms: 2 * WINDOW_MS,
+    unlock_window_ms: WINDOW_MS,
+    endorsed_delay_ms: 30_000,
+    announced_delay_ms: 60_000,
+    lapse_ms: 60_000,
+    unlock_bond: Bond { asset: Asset::ETHER, amount: BOND },
+};
+pub const WINDOW_MS: u64 = 120_000;
+pub const BOND: Amount = Amount(10);
+/// When every world begins. A height takes [`STEP_MS`].
+pub const BEGIN: Time = Time(1_000_000);
+pub const STEP_MS: u64 = 100;
 
 pub struct Cluster {
     pub layout: Layout,
@@ -73,10 +86,14 @@ pub fn genesis(shards: u32) -> Genesis {
             other_shards: (2..=shards).map(ClusterId).collect(),
         },
         namespaces: [(namespace("first"), client(0).account()), (namespace("second"), client(1).account())].into(),
-        committees: [COMMITTEE, OTHER_COMMITTEE].map(|number| (number, first_committee())).into(),
+        committees: [COMMITTEE, OTHER_COMMITTEE].map(|number| (number, founded(PARAMETERS))).into(),
         issued: (0..CLIENTS).map(issue).collect(),
-        votes_validity_ms: VALIDITY_MS,
     }
+}
+
+/// A committee as every world founds it, with other parameters.
+pub fn founded(parameters: SafetyParameters) -> FoundedCommittee {
+    FoundedCommittee { first: committee(0), guardian: address(GUARDIAN), parameters }
 }
 
 impl World {
@@ -88,7 +105,7 @@ impl World {
         let cluster = |us: ClusterId| {
             let layout = Layout::new(genesis.clone(), us).unwrap();
             let state = State::genesis(&layout);
-            let moment = Moment { height: Height(0), time: Time(1_000_000) };
+            let moment = Moment { height: Height(0), time: BEGIN };
             let (sent, log, waiting) = Default::default();
             (us, Cluster { layout, keys: member_keys(us), state, moment, parent: Digest::ZERO, sent, log, waiting })
         };
@@ -114,8 +131,10 @@ impl World {
     pub fn home(&self, signer: &AccountId, action: &Action) -> ClusterId {
         match action {
             Action::Write { namespace, key, .. } => self.partition().of_value(namespace, key),
-            Action::Open | Action::Transfer { .. } | Action::Fund { .. } => self.partition().of_reserve(signer),
-            Action::Redeem { .. } | Action::Rotate(_) => self.settlement(),
+            Action::Open | Action::Transfer { .. } | Action::Fund { .. } | Action::RequestUnlock(_) => {
+                self.partition().of_reserve(signer)
+            }
+            _ => self.settlement(),
         }
     }
 
@@ -145,6 +164,25 @@ impl World {
     pub fn act(&mut self, client: usize, action: Action) -> Result<Outcome, Rejection> {
         let request = self.sign(client, action);
         self.ask(COORDINATOR, request)
+    }
+
+    /// The time of the settlement cluster's newest height.
+    pub fn now(&self) -> Time {
+        self.clusters[&self.settlement()].moment.time
+    }
+
+    /// The time of every cluster's newest height is `time` at least. The next one is a step later.
+    pub fn wait_until(&mut self, time: Time) {
+        self.clusters.values_mut().for_each(|cluster| cluster.moment.time = cluster.moment.time.max(time));
+    }
+
+    /// An action at the settlement cluster, in the height of exactly `time`. No other cluster does anything.
+    pub fn settle_at(&mut self, time: Time, client: usize, action: Action) -> Result<Outcome, Rejection> {
+        let settlement = self.settlement();
+        let request = self.sign(client, action).verify(self.layout().deployment()).unwrap();
+        self.clusters.get_mut(&settlement).unwrap().moment.time = Time(time.0 - STEP_MS);
+        self.decide(settlement, vec![], vec![request.clone()]).unwrap();
+        self.answers.remove(&request.digest()).unwrap()
     }
 
     pub fn ask(&mut self, to: ClusterId, request: Request) -> Result<Outcome, Rejection> {
@@ -201,7 +239,7 @@ impl World {
     ) -> Result<(), FoldError> {
         let cluster = self.clusters.get_mut(&us).unwrap();
         let Moment { height, time } = cluster.moment;
-        let moment = Moment { height: height.next().unwrap(), time: Time(time.0 + 100) };
+        let moment = Moment { height: height.next().unwrap(), time: Time(time.0 + STEP_MS) };
         let Executed { state, outputs } = cluster.state.execute(&cluster.layout, moment, &groups, &requests)?;
         cluster.log.push((moment, groups, requests, state.root()));
         (cluster.state, cluster.moment) = (state, moment);

@@ -164,7 +164,7 @@ fn a_read_is_believed_from_the_cluster_alone_that_keeps_the_key() {
     let of_settlement = [
         StateKey::Omnibus(committee, asset),
         StateKey::EventIndex(committee),
-        StateKey::Redeemed(committee, account(1), SequenceNumber(0)),
+        StateKey::Spent(committee, account(1), SequenceNumber(0)),
         StateKey::Committee(committee, epoch),
         StateKey::Epoch(committee),
     ];

@@ -1,9 +1,13 @@
 //! Requests: who signed them, and for which deployment.
 
-use fastpay_core::{AccountId, AccountKey, Amount, Asset, Digest, SequenceNumber};
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, Authority, AuthorityName, Committee, ContractVote, Digest, EcdsaSignature,
+    Ed25519Signature, Epoch, PrimaryAddress, SequenceNumber,
+};
 use fastpay_ledger_statement::{
-    Action, ClusterId, Deployment, Get, Instruction, KEY_BYTES_MAX, Key, NAMESPACE_BYTES_MAX, Namespace, Request,
-    RequestError, SignedInstruction, VALUE_BYTES_MAX, Value,
+    Action, Announcing, ClusterId, CommitteeNumber, Deployment, Get, Instruction, KEY_BYTES_MAX, Key,
+    NAMESPACE_BYTES_MAX, Namespace, NextCommittee, Possession, Request, RequestError, SignedInstruction,
+    VALUE_BYTES_MAX, Value,
 };
 
 use crate::fixture::{DEPLOYMENT, account};
@@ -79,10 +83,7 @@ fn names_keys_and_values_are_bounded() {
 #[test]
 fn a_request_that_no_group_could_carry_is_refused() {
     let [key, _] = keys();
-    let vote = fastpay_core::ContractVote {
-        authority: fastpay_core::AuthorityName([1; 32]),
-        signature: fastpay_core::EcdsaSignature([0; 65]),
-    };
+    let vote = ContractVote { authority: AuthorityName([1; 32]), signature: EcdsaSignature([0; 65]) };
     let Action::Transfer { asset, amount, .. } = transfer(&key).instruction.action else { panic!("a transfer") };
     let redemption = fastpay_core::Redemption {
         sender: account(1),
@@ -97,6 +98,28 @@ fn a_request_that_no_group_could_carry_is_refused() {
         Action::Redeem { committee: Default::default(), redemption, epoch: Default::default(), votes: vec![vote; 700] };
     let signed = Instruction { action, ..transfer(&key).instruction }.signed(&key);
     assert!(matches!(verify(signed), Err(RequestError::TooLong { found }) if found > 64 << 10));
+}
+
+/// 255 members, with a proof for each, and the votes of as large a committee.
+#[test]
+fn the_largest_announcement_is_a_request() {
+    let [key, _] = keys();
+    let member = |at: u8| Authority { name: AuthorityName([at; 32]), redemption_key: PrimaryAddress::repeat_byte(at) };
+    let committee = Committee::new(Epoch(1), (1..=255).map(member).collect()).unwrap();
+    let quorum = committee.quorum();
+    let next = NextCommittee {
+        committee,
+        guardian: PrimaryAddress::repeat_byte(1),
+        compromised_since: Epoch(1),
+        checkpoint: Digest::ZERO,
+        deadline: u64::MAX,
+    };
+    let proof =
+        Possession { redemption_signature: EcdsaSignature([1; 65]), voting_signature: Ed25519Signature([1; 64]) };
+    let vote = ContractVote { authority: AuthorityName([1; 32]), signature: EcdsaSignature([0; 65]) };
+    let (committee, proofs, votes) = (CommitteeNumber(7), vec![proof; 255], vec![vote; quorum]);
+    let action = Action::Announce(Box::new(Announcing { committee, next, proofs, votes }));
+    assert_eq!(verify(Instruction { action, ..transfer(&key).instruction }.signed(&key)), Ok(()));
 }
 
 #[test]

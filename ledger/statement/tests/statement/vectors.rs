@@ -4,11 +4,16 @@
 //! After a change that is meant: `UPDATE_VECTORS=1 cargo test -p fastpay-ledger-statement --test statement vectors`.
 
 use alloy_primitives::{B256, Bytes};
-use fastpay_core::{AccountKey, Amount, Asset, Balance, Digest, SequenceNumber};
+use fastpay_core::{
+    AccountKey, Amount, Asset, AuthorityKeys, Balance, Committee, ContractVote, CouncilStatement, Digest, Epoch,
+    PossessionProof, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex, UnlockVote, VoteSignature,
+    sign_batch_vote, sign_council_vote, sign_redemption_vote,
+};
 use fastpay_ledger_statement::{
-    Action, Answer, AnswerProof, ClusterId, CommitteeNumber, CompactDecision, Cursor, Deployment, Evidence, Group,
-    Header, Height, Instruction, MemberKey, Members, Message, Outcome, Outputs, ReadProof, Receiver, Request, StateKey,
-    StateProof, StatementVerifier, Time, VoteKind, VoteStatement, Wire, leaf_digest, value_digest,
+    Action, Announcing, Answer, AnswerProof, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor,
+    Deployment, EventKind, Evidence, Funding, Group, Header, Height, Instruction, MemberKey, Members, Message,
+    NextCommittee, Outcome, Outputs, ReadProof, Receiver, Request, StateKey, StateProof, StatementVerifier, Time,
+    UnlockRequest, VoteKind, VoteStatement, Wire, leaf_digest, value_digest,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +30,10 @@ struct File {
     votes: Vec<Vote>,
     header: Statement,
     instruction: Statement,
+    /// Of FastPay committee 7, in the order of the actions.
+    committee_instructions: Vec<Named>,
+    /// For its authorities, as messages.
+    events: Vec<Named>,
     compact_decisions: Vec<Decision>,
     answer: Proof,
     reads: Vec<Proof>,
@@ -49,6 +58,15 @@ struct Statement {
     digest: B256,
     /// By which others name it.
     id: B256,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Named {
+    name: String,
+    encoding: Bytes,
+    /// The digest of an instruction; none of a message, which has one only within its group.
+    digest: Option<B256>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -151,6 +169,150 @@ fn reads(cluster: &Cluster) -> Vec<Proof> {
     ]
 }
 
+const COMMITTEE: CommitteeNumber = CommitteeNumber(7);
+
+/// Four members whose keys everybody knows.
+fn authorities(epoch: u64) -> (Vec<AuthorityKeys>, Committee) {
+    let keys = (1..=4_u8).map(|seed| AuthorityKeys::from_secrets([seed; 32], [seed; 32]).unwrap());
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort_by_key(|keys| keys.public().name);
+    let members = keys.iter().map(AuthorityKeys::public).collect();
+    (keys, Committee::new(Epoch(epoch), members).unwrap())
+}
+
+fn redemption(sequence: u64) -> Redemption {
+    Redemption {
+        sender: account(1),
+        recipient: PrimaryAddress::repeat_byte(9),
+        asset: Asset::ETHER,
+        amount: Amount(40),
+        fee: Amount(3),
+        sequence: SequenceNumber(sequence),
+        memo: Digest::repeat_byte(5),
+    }
+}
+
+/// Each with real signatures, by one key under the numbers from 0.
+fn committee_instructions() -> Vec<Named> {
+    let (domain, epoch) = (DEPLOYMENT.domain(COMMITTEE), Epoch(0));
+    let ((keys, _), (_, next)) = (authorities(0), authorities(1));
+    let owner = AccountKey::ed25519([6; 32]);
+    let (account, sequence, digest) = (owner.account(), SequenceNumber(2), Digest::repeat_byte(4));
+    let next = NextCommittee {
+        committee: next,
+        guardian: PrimaryAddress::repeat_byte(8),
+        compromised_since: Epoch(1),
+        checkpoint: Digest::ZERO,
+        deadline: 1_000,
+    };
+    let (announcement, id) = (next.announcement(), next.id(&domain));
+    let of_one = |keys: &AuthorityKeys| {
+        let (vote, _) = sign_redemption_vote(keys, &domain, epoch, &redemption(0));
+        let VoteSignature::Redemption { signature } = vote.signature else { panic!("for a redemption") };
+        ContractVote { authority: vote.authority, signature }
+    };
+    let redemptions = vec![redemption(0), redemption(1)];
+    let council = |statement: CouncilStatement<'_>| -> Vec<ContractVote> {
+        keys[..3].iter().map(|keys| sign_council_vote(keys, &domain, &statement)).collect()
+    };
+    let unlock = |count: usize, vote: UnlockVote| {
+        keys[..count].iter().map(|keys| vote.sign(keys, &domain, epoch, account, sequence)).collect()
+    };
+    let authorization = owner.authorize(domain.unlock_request_digest(account, sequence));
+    let committee = COMMITTEE;
+    let actions = [
+        (
+            "redeem",
+            Action::Redeem {
+                committee,
+                redemption: redemption(0),
+                epoch,
+                votes: keys[..3].iter().map(of_one).collect(),
+            },
+        ),
+        (
+            "redeem a batch",
+            Action::RedeemBatch {
+                committee,
+                redemptions: redemptions.clone(),
+                epoch,
+                votes: keys[..3].iter().map(|keys| sign_batch_vote(keys, &domain, epoch, &redemptions)).collect(),
+            },
+        ),
+        ("request to unlock", Action::RequestUnlock(UnlockRequest { committee, account, sequence, authorization })),
+        (
+            "uphold",
+            Action::Uphold { committee, account, sequence, digest, votes: unlock(3, UnlockVote::Certificate(digest)) },
+        ),
+        (
+            "void",
+            Action::Void {
+                committee,
+                account,
+                sequence,
+                unanimous: true,
+                votes: unlock(4, UnlockVote::Void { unanimous: true }),
+            },
+        ),
+        (
+            "announce",
+            Action::Announce(Box::new(Announcing {
+                committee,
+                next,
+                proofs: keys.iter().map(|keys| PossessionProof::new(keys, &domain).into()).collect(),
+                votes: council(CouncilStatement::Announcement(&announcement)),
+            })),
+        ),
+        ("endorse", Action::Endorse { committee, announcement: id }),
+        ("mature", Action::Mature { committee, announcement: id }),
+        (
+            "install",
+            Action::Install {
+                committee,
+                announcement: id,
+                votes: council(CouncilStatement::Acceptance { epoch: Epoch(1), announcement: id, block_hash: digest }),
+            },
+        ),
+    ];
+    let key = AccountKey::ed25519([5; 32]);
+    let sign = |(number, (name, action)): (u64, (&str, Action))| {
+        let (deployment, shard, signer, sequence) = (DEPLOYMENT, ClusterId(1), key.account(), SequenceNumber(number));
+        let instruction = Instruction { deployment, shard, signer, sequence, action };
+        let digest = Some(instruction.digest());
+        let request = Request::Instruct(Box::new(instruction.signed(&key)));
+        Named { name: name.into(), encoding: request.encode().into(), digest }
+    };
+    (0..).zip(actions).map(sign).collect()
+}
+
+fn events() -> Vec<Named> {
+    let (account, sequence, digest) = (account(1), SequenceNumber(2), Digest::repeat_byte(4));
+    let (committee, asset, amount) = (COMMITTEE, Asset::ETHER, Amount(7));
+    let (_, next) = authorities(1);
+    let kinds = [
+        ("funded", EventKind::Funded(Funding { committee, account, asset, amount, payer: account })),
+        ("redeemed", EventKind::Redeemed { redemption: redemption(0), relayer: account }),
+        (
+            "installed",
+            EventKind::Installed {
+                committee: next,
+                guardian: PrimaryAddress::repeat_byte(8),
+                previous_counts_until: Some(Time(9)),
+                compromised_since: Epoch(1),
+                checkpoint: Digest::ZERO,
+            },
+        ),
+        ("unlock requested", EventKind::UnlockRequested { account, sequence, voidable_from: Time(9) }),
+        ("upheld", EventKind::Upheld { account, sequence, digest }),
+        ("voided", EventKind::Voided { account, sequence }),
+    ];
+    let message = |(index, (name, kind)): (u64, (&str, EventKind))| {
+        let message = Message::Event(CommitteeEvent { index: TransactionIndex(index), kind });
+        Named { name: name.into(), encoding: borsh::to_vec(&message).unwrap().into(), digest: None }
+    };
+    (1..).zip(kinds).map(message).collect()
+}
+
 fn build() -> File {
     let cluster = Cluster::first();
     let header = cluster.header(5, Digest::repeat_byte(1), Digest::repeat_byte(2));
@@ -190,6 +352,8 @@ fn build() -> File {
             digest: instruction.digest(),
             id: request.digest(),
         },
+        committee_instructions: committee_instructions(),
+        events: events(),
         compact_decisions: decisions(&cluster),
         answer: Proof { name: "an answer".into(), about: about.into(), encoding: proof.into(), verdict: proven },
         reads: reads(&cluster),
@@ -221,6 +385,14 @@ fn the_file_is_what_the_code_builds_and_is_judged_from_its_text_alone() {
     }
     let request = Request::decode(&file.instruction.encoding).unwrap().verify(deployment).unwrap();
     assert_eq!(request.digest(), file.instruction.digest);
+    for Named { name, encoding, digest } in &file.committee_instructions {
+        let request = Request::decode(encoding).unwrap().verify(deployment).unwrap();
+        assert_eq!(Some(request.digest()), *digest, "{name}");
+    }
+    for (Named { name, encoding, .. }, index) in file.events.iter().zip(1..) {
+        let Message::Event(event) = borsh::from_slice(encoding).unwrap() else { panic!("{name}") };
+        assert_eq!(event.index, TransactionIndex(index), "{name}");
+    }
     for decision in &file.compact_decisions {
         let cursor = Cursor { next: decision.next, previous: decision.previous };
         assert_eq!(open(&members, &decision.encoding, cursor), decision.verdict, "{}", decision.name);

@@ -1,5 +1,8 @@
-//! The contract's events, as a segment holds them: read from the configured Ethereum nodes as the follower reads them,
-//! from final blocks on which all nodes agree. Without a Primary they are the deposits of the genesis.
+//! The Primary's events, as a segment holds them. Those of a contract are read from the configured Ethereum nodes as the
+//! follower reads them, from final blocks on which all nodes agree; those of a committee on a ledger, from certified
+//! groups (`ledger`). Without a Primary they are the deposits of the genesis.
+
+mod ledger;
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -20,7 +23,7 @@ use crate::authority::shard::ChainTime;
 
 /// Beside the archive's checkpoints: up to where the chain need not be read again.
 const CURSOR_FILE: &str = "chain.json";
-/// A failing Ethereum node is asked so often before the command gives up: long enough for a provider's rate limit.
+/// A failing Primary is asked so often before the command gives up: long enough for a provider's rate limit.
 const TRIES_MAX: u32 = 5;
 /// The wait after the first failure; it doubles.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
@@ -53,7 +56,10 @@ pub(crate) async fn read_with_time(
             let deposits = genesis.deposits().filter(|deposit| deposit.index > after);
             Ok((deposits.map(of_deposit).collect(), None))
         }
-        Deployment::OnLedger { .. } => Err(CheckpointError::OnLedger),
+        Deployment::OnLedger { ledger, .. } => {
+            let (events, time) = ledger::read(ledger, after, &archive.join(CURSOR_FILE), clock, told).await?;
+            Ok((events, Some(time)))
+        }
         Deployment::OnPrimary { config, .. } => {
             let cursor_file = archive.join(CURSOR_FILE);
             let (events, time) = read_chain(config, after, Some(&cursor_file), clock, told, &mut |_, _| ()).await?;
@@ -82,11 +88,12 @@ async fn read_chain(
     seen: Seen<'_>,
 ) -> Result<(Vec<PrimaryEvent>, ChainTime), CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
-    let stored = cursor_file.and_then(StoredCursor::read).filter(|stored| stored.is_of(config, after));
+    let domain = primary.domain();
+    let stored = cursor_file.and_then(StoredCursor::read).filter(|stored| stored.is_of(&domain, after));
     let stored = stored.map(|stored| stored.cursor);
     let (events, time, needless) = read_over(primary, stored, after, clock, told, seen).await?;
     if let (Some(cursor), Some(file)) = (needless, cursor_file) {
-        StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(file);
+        StoredCursor::new(&domain, cursor, 0).write(file);
     }
     Ok((events, time))
 }
@@ -131,30 +138,42 @@ pub async fn read_over<T: FnMut(String) + ?Sized, S: FnMut(&OrderEvent, RangeInc
         }
         if cursor.block_number >= batch.final_block {
             let time = ChainTime { block_time: batch.final_time, unlock_window };
-            return match time.view(clock.now_ms()) {
-                PrimaryView::Recent => Ok((events, time, needless)),
-                PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time: time.block_time }),
-            };
+            check_recent(time, clock)?;
+            return Ok((events, time, needless));
         }
     }
 }
 
-/// Up to where the chain was read, and no event is needed any more. Losing it only costs time.
+fn check_recent(time: ChainTime, clock: Clock) -> Result<(), CheckpointError> {
+    match time.view(clock.now_ms()) {
+        PrimaryView::Recent => Ok(()),
+        PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time: time.block_time }),
+    }
+}
+
+/// Up to where the Primary was read, and no event is needed any more. Losing it only costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredCursor {
     chain_id: u64,
     contract: PrimaryAddress,
     cursor: Cursor,
+    /// The time there, in seconds since 1970, if the Primary is a ledger: no group may follow.
+    #[serde(default)]
+    time: u64,
 }
 
 impl StoredCursor {
+    fn new(domain: &Domain, cursor: Cursor, time: u64) -> Self {
+        Self { chain_id: domain.chain_id(), contract: domain.contract(), cursor, time }
+    }
+
     fn read(file: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(file).ok()?).ok()
     }
 
     /// Whether the events after an index can be read from it.
-    fn is_of(&self, config: &PrimaryConfig, after: TransactionIndex) -> bool {
-        (self.chain_id, self.contract) == (config.chain_id, config.contract) && self.cursor.last_index <= after
+    fn is_of(&self, domain: &Domain, after: TransactionIndex) -> bool {
+        (self.chain_id, self.contract) == (domain.chain_id(), domain.contract()) && self.cursor.last_index <= after
     }
 
     fn write(&self, file: &Path) {
@@ -165,20 +184,41 @@ impl StoredCursor {
     }
 }
 
+/// How often a failing Primary was asked, and how long the next wait is.
+struct Patience {
+    tries: u32,
+    wait: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { tries: 1, wait: RETRY_WAIT }
+    }
+
+    /// Waits before another try, unless there were enough.
+    async fn wait<T: FnMut(String) + ?Sized>(&mut self, error: &impl std::fmt::Display, told: &mut T) -> bool {
+        if self.tries >= TRIES_MAX {
+            return false;
+        }
+        told(format!("{error}; trying again in {} s", self.wait.as_secs()));
+        tokio::time::sleep(self.wait).await;
+        (self.tries, self.wait) = (self.tries.saturating_add(1), self.wait.saturating_mul(2));
+        true
+    }
+}
+
 async fn next<T: FnMut(String) + ?Sized>(
     reader: &mut DepositReader,
     cursor: &Cursor,
     told: &mut T,
 ) -> Result<DepositBatch, CheckpointError> {
-    let (mut tries, mut wait) = (1, RETRY_WAIT);
+    let mut patience = Patience::new();
     loop {
         match reader.next(cursor).await {
-            Err(error) if error.is_retryable() && tries < TRIES_MAX => {
-                told(format!("{error}; trying again in {} s", wait.as_secs()));
-                tokio::time::sleep(wait).await;
-                (tries, wait) = (tries.saturating_add(1), wait.saturating_mul(2));
-            }
-            read => return Ok(read?),
+            Ok(batch) => return Ok(batch),
+            Err(error) if !error.is_retryable() => return Err(error.into()),
+            Err(error) if patience.wait(&error, told).await => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -247,18 +287,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(CURSOR_FILE);
         let contract = PrimaryAddress::repeat_byte(1);
-        let config = PrimaryConfig::new(Vec::new(), 7, contract);
+        let domain = Domain::new(7, contract);
         let cursor = Cursor { block_number: 9, block_hash: Default::default(), last_index: TransactionIndex(5) };
-        let stored = StoredCursor { chain_id: 7, contract, cursor };
+        let stored = StoredCursor::new(&domain, cursor, 4);
         assert_eq!(StoredCursor::read(&file), None);
         stored.write(&file);
         assert_eq!(StoredCursor::read(&file), Some(stored));
-        assert!(stored.is_of(&config, TransactionIndex(5)));
-        assert!(!stored.is_of(&config, TransactionIndex(4)), "events would be missing");
-        let elsewhere = PrimaryConfig { contract: PrimaryAddress::ZERO, ..config.clone() };
-        for other in [PrimaryConfig { chain_id: 8, ..config }, elsewhere] {
+        assert!(stored.is_of(&domain, TransactionIndex(5)));
+        assert!(!stored.is_of(&domain, TransactionIndex(4)), "events would be missing");
+        for other in [Domain::new(8, contract), Domain::new(7, PrimaryAddress::ZERO)] {
             assert!(!stored.is_of(&other, TransactionIndex(5)));
         }
+        // As it was written before ledgers.
+        let earlier = serde_json::json!({ "chain_id": 7, "contract": contract, "cursor": cursor });
+        std::fs::write(&file, earlier.to_string()).unwrap();
+        assert_eq!(StoredCursor::read(&file), Some(StoredCursor::new(&domain, cursor, 0)));
         std::fs::write(&file, "{}").unwrap();
         assert_eq!(StoredCursor::read(&file), None);
     }

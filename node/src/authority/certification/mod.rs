@@ -71,6 +71,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::authority::config::Config;
 use crate::authority::deployment::DeploymentError;
+use crate::authority::funding::LedgerError;
 use crate::authority::storage::{JournalError, StorageError};
 use crate::authority::stored_record::UndecodableRecord;
 
@@ -128,9 +129,9 @@ pub enum CheckpointError {
     /// The archive cannot be read or written, or is not what its certificates say.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The events of a ledger cannot be read again.
-    #[error("checkpoints are made for a contract on Ethereum; this committee is on a ledger")]
-    OnLedger,
+    /// The events of a committee on a ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// A folder has a certified checkpoint where a rebuilt one was to be written.
     #[error(
         "{certificate} certifies a checkpoint, and the rebuilt one has the number {number}: nothing was written. Name \

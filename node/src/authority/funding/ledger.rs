@@ -4,14 +4,15 @@
 //!  GroupReader: certified, without gap, from f + 1 members ─► events with indices without gap ─► Batch
 //!                                                     └─► committees that were installed
 //! ```
-//! The time is that of the newest group that was applied [LEDGER 3]. The ledger has no unlocking yet; views of it are
-//! as old, and epochs overlap as long, as on a contract with the shortest window.
+//! The time is that of the newest group that was applied [LEDGER 3]. The genesis has the committee's windows.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Amount, Committee, Committees, Deposit, Domain, Epoch, EpochEnd, Installation, Recovery,
-    TransactionIndex, UnlockEventKind,
+    AccountId, Amount, Committee, Committees, Deposit, Epoch, EpochEnd, Installation, Recovery, TransactionIndex,
+    UnlockEventKind,
 };
 use fastpay_ethereum::Cursor;
 use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsError, OpenCommitteeError};
@@ -20,17 +21,15 @@ use fastpay_ledger_statement::{
 };
 use fastpay_program::Clock;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::Batch;
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::shard::ChainTime;
 
-/// The shortest unlock window that a contract takes, in seconds: 3 days.
-pub const UNLOCK_WINDOW_S: u64 = 3 * 86_400;
-
-/// A follower whose newest group is at most so old, in milliseconds, is at the head: there may be a group at every height,
+/// Whoever has all groups up to what the head was at most so long ago is at the head: there may be a group at every height,
 /// and the newest is always under way.
-const HEAD_AGE_MS_MAX: u64 = 30_000;
+const HEAD_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// The configuration of a committee on a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -43,8 +42,7 @@ pub struct LedgerConfig {
 
 /// A committee on a ledger that authorities can serve.
 pub struct LedgerDeployment {
-    ledger: CommitteeClient,
-    votes_validity_s: u64,
+    ledger: Arc<CommitteeClient>,
 }
 
 /// Why a ledger cannot be used.
@@ -53,12 +51,6 @@ pub enum LedgerError {
     /// Its file, or the committee in it.
     #[error(transparent)]
     Open(#[from] OpenCommitteeError),
-    /// Authorities that lag would execute orders of an epoch that has ended.
-    #[error(
-        "the ledger counts redemption votes of an epoch for {0} s after it; authorities need at least {min} s",
-        min = 2 * UNLOCK_WINDOW_S
-    )]
-    Validity(u64),
     /// A member does not answer, or not with what holds.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -122,12 +114,13 @@ impl LedgerDeployment {
     /// # Errors
     /// See [`LedgerError`].
     pub fn read(config: &LedgerConfig) -> Result<Self, LedgerError> {
-        let ledger = CommitteeClient::open(&config.file, config.committee)?;
-        let votes_validity_s = ledger.client().layout().genesis().votes_validity_ms / 1_000;
-        if votes_validity_s < 2 * UNLOCK_WINDOW_S {
-            return Err(LedgerError::Validity(votes_validity_s));
-        }
-        Ok(Self { ledger, votes_validity_s })
+        Ok(Self::of(CommitteeClient::open(&config.file, config.committee)?))
+    }
+
+    /// The committee that this client reads.
+    #[must_use]
+    pub fn of(ledger: CommitteeClient) -> Self {
+        Self { ledger: Arc::new(ledger) }
     }
 
     /// The committee on it.
@@ -135,6 +128,19 @@ impl LedgerDeployment {
     pub fn ledger(&self) -> &CommitteeClient {
         &self.ledger
     }
+}
+
+/// Events of groups that follow each other, and where the next part begins.
+#[derive(Debug)]
+pub struct LedgerEvents {
+    /// The events, each with the time of its group in seconds since 1970.
+    pub events: Vec<(CommitteeEvent, u64)>,
+    /// The position after the groups.
+    pub cursor: Cursor,
+    /// Whether the position is before the head.
+    pub has_more: bool,
+    /// The time at the position.
+    pub time: ChainTime,
 }
 
 /// An installation, as a group tells it.
@@ -149,9 +155,11 @@ struct Installed {
 /// Reads the groups for one committee.
 pub struct LedgerSource {
     reader: GroupReader,
-    number: CommitteeNumber,
-    domain: Domain,
-    votes_validity_s: u64,
+    ledger: Arc<CommitteeClient>,
+    /// In seconds.
+    unlock_window: u64,
+    /// The newest group in the state that was read last, and when it was asked for.
+    head: Option<(u64, Instant)>,
     /// What the newest batch installs, in order.
     installed: Vec<Installed>,
 }
@@ -162,40 +170,91 @@ impl LedgerSource {
     /// # Errors
     /// [`LedgerError::Client`].
     pub fn new(ledger: &LedgerDeployment) -> Result<Self, LedgerError> {
-        let LedgerDeployment { ledger, votes_validity_s } = ledger;
+        let ledger = &ledger.ledger;
         let reader = GroupReader::new(ledger.client(), Receiver::Committee(ledger.number()))?;
-        let (number, domain, installed) = (ledger.number(), ledger.domain(), Vec::new());
-        Ok(Self { reader, number, domain, votes_validity_s: *votes_validity_s, installed })
+        let unlock_window = ledger.parameters().unlock_window_ms / 1_000;
+        let (ledger, head, installed) = (ledger.clone(), None, Vec::new());
+        Ok(Self { reader, ledger, unlock_window, head, installed })
     }
 
-    pub(super) fn start() -> Cursor {
+    /// The position before the first group.
+    #[must_use]
+    pub fn start() -> Cursor {
         position(Due::default(), TransactionIndex(0))
     }
 
     pub(super) async fn next(&mut self, cursor: &Cursor, time: ChainTime) -> Result<Batch, LedgerError> {
+        let LedgerEvents { events, cursor, has_more, time } = self.next_events(cursor, time).await?;
+        self.installed.clear();
+        // The window of a request begins when this authority reads it, not when it was made: while it was away, nobody
+        // could bring a certificate here, or have an order upheld without it.
+        let read_at = Clock::system().now_ms() / 1_000;
+        let voidable_at = |now: u64| now.max(read_at).saturating_add(time.unlock_window);
+        let events = events.iter().map(|(event, now)| self.event(event, voidable_at(*now))).collect();
+        Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
+    }
+
+    /// The events after `cursor`, at whose position the time is `time`: certified, without gap, and possible.
+    ///
+    /// # Errors
+    /// [`LedgerError::Groups`], [`LedgerError::Impossible`]; [`LedgerError::Client`] if there are none and it is not known
+    /// whether that is the head.
+    pub async fn next_events(&mut self, cursor: &Cursor, time: ChainTime) -> Result<LedgerEvents, LedgerError> {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
-        let recent = Clock::system().now_ms().saturating_sub(HEAD_AGE_MS_MAX);
-        let has_more = groups.last().is_some_and(|newest| newest.time().0 < recent);
         let mut events = Vec::new();
-        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: UNLOCK_WINDOW_S, ..time });
-        self.installed.clear();
+        let (mut cursor, mut time) = (*cursor, ChainTime { unlock_window: self.unlock_window, ..time });
         for group in &groups {
             let number = group.group().number;
             let last = self.read(group, cursor.last_index, &mut time, &mut events);
             let last = last.map_err(|fault| LedgerError::Impossible { group: number, fault })?;
             cursor = position(group.cursor(), last);
         }
-        Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
+        let has_more = match self.is_before_head(cursor.block_number).await {
+            Err(error) if groups.is_empty() => return Err(error.into()),
+            is_before_head => is_before_head.unwrap_or(true),
+        };
+        Ok(LedgerEvents { events, cursor, has_more, time })
+    }
+
+    /// Whether the cluster had sent a group after this one lately, by a state that f + 1 members show. No clock tells, and a
+    /// member that lags or lies cannot show the last group that it has for the newest.
+    async fn is_before_head(&mut self, number: u64) -> Result<bool, ClientError> {
+        let head = match self.head {
+            Some((head, asked_at)) if number < head || asked_at.elapsed() <= HEAD_AGE_MAX => head,
+            _ => {
+                let asked_at = Instant::now();
+                let head = self.ledger.newest_group().await?;
+                self.head = Some((head, asked_at));
+                head
+            }
+        };
+        Ok(number < head)
+    }
+
+    /// The committees up to the newest group, from all groups. `first` is that of epoch 0.
+    ///
+    /// # Errors
+    /// See [`LedgerError`].
+    pub async fn all_committees(&mut self, first: Committees) -> Result<Committees, LedgerError> {
+        let (mut committees, mut cursor, mut time) = (first, Self::start(), ChainTime::default());
+        loop {
+            let batch = self.next(&cursor, time).await?;
+            committees = self.committees(committees)?;
+            (cursor, time) = (batch.cursor, batch.time);
+            if !batch.has_more {
+                return Ok(committees);
+            }
+        }
     }
 
     /// Adds a group's events, and gives the index of the newest.
     fn read(
-        &mut self,
+        &self,
         group: &VerifiedGroup,
         mut last: TransactionIndex,
         time: &mut ChainTime,
-        events: &mut Vec<ShardEvent>,
+        events: &mut Vec<(CommitteeEvent, u64)>,
     ) -> Result<TransactionIndex, LedgerFault> {
         let now = group.time().0 / 1_000;
         if now < time.block_time {
@@ -208,39 +267,48 @@ impl LedgerSource {
                 return Err(LedgerFault::Index { after: last, found: event.index });
             }
             last = event.index;
-            events.push(self.event(event, now)?);
+            if let EventKind::Funded(funding) = &event.kind {
+                if funding.committee != self.ledger.number() {
+                    return Err(LedgerFault::Foreign);
+                }
+                if funding.amount == Amount::ZERO || funding.account == AccountId::ZERO {
+                    return Err(LedgerFault::Deposit(last));
+                }
+            }
+            events.push((event.clone(), now));
         }
         Ok(last)
     }
 
-    /// What an event of a group of this time, in seconds, is to the shards.
-    fn event(&mut self, event: &CommitteeEvent, now: u64) -> Result<ShardEvent, LedgerFault> {
+    /// What an event is to the shards. A number that it asks about or opens again can be voided from `voidable_at` on.
+    fn event(&mut self, event: &CommitteeEvent, voidable_at: u64) -> ShardEvent {
         let index = event.index;
-        Ok(match &event.kind {
+        let unlock = |account, sequence, kind| ShardEvent::Unlock { index, account, sequence, kind };
+        match &event.kind {
             EventKind::Funded(funding) => {
-                if funding.committee != self.number {
-                    return Err(LedgerFault::Foreign);
-                }
-                if funding.amount == Amount::ZERO || funding.account == AccountId::ZERO {
-                    return Err(LedgerFault::Deposit(index));
-                }
                 let (recipient, asset, amount) = (funding.account, funding.asset, funding.amount);
                 ShardEvent::Deposit(Deposit { index, recipient, asset, amount })
             }
             EventKind::Redeemed { redemption, .. } => {
-                let kind = UnlockEventKind::Spent(self.domain.transfer_digest(&redemption.clone().into()));
-                ShardEvent::Unlock { index, account: redemption.sender, sequence: redemption.sequence, kind }
+                let digest = self.ledger.domain().transfer_digest(&redemption.clone().into());
+                unlock(redemption.sender, redemption.sequence, UnlockEventKind::Spent(digest))
             }
-            EventKind::Rotated { committee, compromised_since, .. } => {
+            // The ledger has checked that the account's owner signed it.
+            EventKind::UnlockRequested { account, sequence, .. } => {
+                unlock(*account, *sequence, UnlockEventKind::Requested(voidable_at))
+            }
+            EventKind::Upheld { account, sequence, digest } => {
+                unlock(*account, *sequence, UnlockEventKind::Upheld(*digest))
+            }
+            EventKind::Voided { account, sequence } => unlock(*account, *sequence, UnlockEventKind::Voided),
+            EventKind::Installed { committee, previous_counts_until, compromised_since, .. } => {
                 let (epoch, compromised_since) = (committee.epoch(), *compromised_since);
-                // A group may be later than the installation. All authorities read the same one, and what they execute
-                // last can be redeemed for at least as long as their window, less that delay.
-                let end = EpochEnd::new(now.saturating_add(self.votes_validity_s), UNLOCK_WINDOW_S);
+                let until = previous_counts_until.unwrap_or_default().0 / 1_000;
+                let end = EpochEnd::new(until, self.unlock_window);
                 self.installed.push(Installed { committee: committee.clone(), compromised_since, end });
-                let voidable_at = now.saturating_add(UNLOCK_WINDOW_S);
                 ShardEvent::Installation(Installation { after: index, index, epoch, compromised_since, voidable_at })
             }
-        })
+        }
     }
 
     /// The committees with those that the newest batch installs. After a crash some of them may be known.
@@ -269,8 +337,8 @@ fn position(due: Due, last_index: TransactionIndex) -> Cursor {
     Cursor { block_number: due.next.saturating_sub(1), block_hash: due.previous, last_index }
 }
 
-/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed before
-/// a checkpoint is adopted.
+/// Notes an installation that says that keys of earlier epochs were out: they end at once, and nothing is executed
+/// before a checkpoint is adopted.
 fn end_compromised(committees: &mut Committees, since: Epoch) {
     let epoch = committees.current().epoch();
     let ended: Vec<_> = committees.iter().map(|committee| committee.epoch()).filter(|ended| *ended >= since).collect();

@@ -17,7 +17,7 @@ use fastpay_core::{Committees, Epoch};
 use fastpay_ethereum::{Cursor, Primary};
 
 pub use ethereum::EthereumSource;
-pub use ledger::{LedgerConfig, LedgerDeployment, LedgerError, LedgerFault, LedgerSource, UNLOCK_WINDOW_S};
+pub use ledger::{LedgerConfig, LedgerDeployment, LedgerError, LedgerEvents, LedgerFault, LedgerSource};
 
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::rotation::{Rotation, RotationError};
@@ -125,7 +125,8 @@ impl FundingSource {
         }
     }
 
-    /// When the committee last gave a sign of life, if that was not asked since the committees were known. For an alert.
+    /// When the committee last gave a sign of life, if that was not asked since the committees were known. For an
+    /// alert.
     pub async fn sign_of_life(&mut self) -> Option<u64> {
         match self {
             Self::Ethereum(source) => source.sign_of_life().await,

@@ -4,12 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Committee, Digest, Epoch, EpochEnd, PrimaryAddress, Recovery, ShardLayout,
-    TransactionIndex, UnlockEventKind,
+    AccountId, AccountKey, Amount, Asset, Committee, Digest, Epoch, EpochEnd, PrimaryAddress, Recovery, SequenceNumber,
+    ShardLayout, TransactionIndex, UnlockEvent, UnlockEventKind, UnlockVote,
 };
 use fastpay_ledger_client::OpenCommitteeError;
-use fastpay_ledger_client::scripted::{COMMITTEE, History, ScriptedLedger};
-use fastpay_ledger_statement::{CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, Message, Time};
+use fastpay_ledger_client::scripted::{COMMITTEE, History, PARAMETERS, ScriptedLedger};
+use fastpay_ledger_statement::{
+    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, GenesisError, Message, Outcome,
+    Time, UnlockRequest,
+};
 use fastpay_testkit::TestCommittee;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -26,6 +29,8 @@ use crate::authority::storage::{DataFolder, Journal, JournalOptions};
 use crate::authority::voter_status::VoterStatus;
 
 const BEGIN: Time = Time(1_000_000_000);
+/// The committee's unlock window.
+const WINDOW_S: u64 = PARAMETERS.unlock_window_ms / 1_000;
 
 fn bank() -> AccountKey {
     AccountKey::ed25519([1; 32])
@@ -206,27 +211,27 @@ fn rotate(history: &mut History, now: &TestCommittee, next: &TestCommittee, sinc
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_is_at_the_head_also_while_somebody_funds_at_every_height() {
-    let scene = Scene::begun_at(Time(fastpay_program::Clock::system().now_ms() - 600_000)).await;
-    let mut following = scene.follow(&[&scene.first]);
-    let seen = following.progress.clone();
-    let reached = following.progress.wait_for(|progress| *progress == Progress::AtHead);
-    let funding = async {
-        loop {
-            // At first all groups are old.
-            if scene.ledger.history().decisions().len() == 20 {
-                assert_eq!(*seen.borrow(), Progress::CatchingUp, "the newest group is minutes old");
-                scene.ledger.history().wait(570_000);
+async fn a_follower_is_at_the_head_also_while_somebody_funds_at_every_height_whatever_the_clock_says() {
+    // As if the authority's clock were decades ahead of the ledger's time, and behind it.
+    for begin in [BEGIN, Time(u64::from(u32::MAX) * 1_000)] {
+        let scene = Scene::begun_at(begin).await;
+        (0..150).for_each(|_| fund(&mut scene.ledger.history(), &[1]));
+        let mut following = scene.follow(&[&scene.first]);
+        let reached = following.progress.wait_for(|progress| *progress == Progress::AtHead);
+        let funding = async {
+            loop {
+                fund(&mut scene.ledger.history(), &[1]);
+                tokio::time::sleep(Duration::from_millis(200)).await;
             }
-            fund(&mut scene.ledger.history(), &[1]);
-            tokio::time::sleep(Duration::from_millis(200)).await;
+        };
+        tokio::select! {
+            reached = tokio::time::timeout(Duration::from_secs(60), reached) => drop(reached.unwrap().unwrap()),
+            () = funding => unreachable!("it has no end"),
         }
-    };
-    tokio::select! {
-        reached = tokio::time::timeout(Duration::from_secs(60), reached) => drop(reached.unwrap().unwrap()),
-        () = funding => unreachable!("it has no end"),
+        let credited = scene.shard.credited().len();
+        assert!(credited >= 150, "it says that it is at the head, with {credited} deposits");
+        following.stop().await;
     }
-    following.stop().await;
 }
 
 #[tokio::test]
@@ -246,7 +251,7 @@ async fn funds_are_credited_once_in_order_and_the_time_follows_them() {
     *scene.shard.is_held.lock().unwrap() = false;
     scene.credited(&[5, 6, 7]).await;
     let block_time = scene.ledger.history().time().0 / 1_000;
-    let told = Sent::Time(ChainTime { block_time, unlock_window: UNLOCK_WINDOW_S });
+    let told = Sent::Time(ChainTime { block_time, unlock_window: WINDOW_S });
     scene.until("the time is told", || scene.shard.sent().last() == Some(&told)).await;
     scene.until("the cursor is stored", || read_cursor(&scene.data()).unwrap().last_index.0 == 3).await;
     following.stop().await;
@@ -284,6 +289,60 @@ async fn a_paid_redemption_reaches_the_shard_under_its_digest() {
     following.stop().await;
 }
 
+fn request(history: &mut History, owner: &AccountKey, sequence: SequenceNumber) {
+    let (domain, account) = (history.domain(), owner.account());
+    let authorization = owner.authorize(domain.unlock_request_digest(account, sequence));
+    let request = UnlockRequest { committee: COMMITTEE, account, sequence, authorization };
+    assert_eq!(history.act(&bank(), Action::RequestUnlock(request)), Ok(Outcome::Unlocking));
+}
+
+/// A request of a while ago begins its window when it is read: nobody could bring a certificate here before.
+#[tokio::test]
+async fn what_becomes_of_a_stuck_number_reaches_the_shard_and_its_window_begins_when_it_is_read() {
+    let now_ms = || fastpay_program::Clock::system().now_ms();
+    let scene = Scene::begun_at(Time(now_ms() - 86_400_000)).await;
+    let (owner, other) = (AccountKey::ed25519([6; 32]), AccountKey::ethereum([7; 32]).unwrap());
+    let (sequence, digest) = (SequenceNumber(3), Digest::repeat_byte(5));
+    let vote = |account: AccountId, vote: UnlockVote| -> Vec<_> {
+        let keys = scene.first.keys.iter().take(vote.needed(&scene.first.committee));
+        keys.map(|keys| vote.sign(keys, &scene.first.domain, Epoch(0), account, sequence)).collect()
+    };
+    let made = {
+        let mut history = scene.ledger.history();
+        request(&mut history, &owner, sequence);
+        request(&mut history, &other, sequence);
+        let (committee, account) = (COMMITTEE, owner.account());
+        let votes = vote(account, UnlockVote::Certificate(digest));
+        history.act(&bank(), Action::Uphold { committee, account, sequence, digest, votes }).unwrap();
+        let (account, unanimous) = (other.account(), true);
+        let votes = vote(account, UnlockVote::Void { unanimous });
+        history.act(&bank(), Action::Void { committee, account, sequence, unanimous, votes }).unwrap();
+        history.time().0 / 1_000
+    };
+    let read_at = now_ms() / 1_000;
+    let following = scene.follow(&[&scene.first]);
+    let steps = || -> Vec<UnlockEvent> {
+        let unlock = |sent| match sent {
+            Sent::Step(OrderStep::Unlock(event)) => Some(event),
+            _ => None,
+        };
+        scene.shard.sent().into_iter().filter_map(unlock).collect()
+    };
+    scene.until("all is told", || steps().len() == 4).await;
+    following.stop().await;
+    let told: Vec<_> = steps().iter().map(|event| (event.index.0, event.account, event.sequence, event.kind)).collect();
+    let UnlockEventKind::Requested(voidable_at) = told[0].3 else { panic!("{told:?}") };
+    assert!((read_at..read_at + 60).contains(&(voidable_at - WINDOW_S)), "{voidable_at} of {made} and {read_at}");
+    let (owner, other, requested) = (owner.account(), other.account(), UnlockEventKind::Requested(voidable_at));
+    let expected = [
+        (1, owner, sequence, requested),
+        (2, other, sequence, requested),
+        (3, owner, sequence, UnlockEventKind::Upheld(digest)),
+        (4, other, sequence, UnlockEventKind::Voided),
+    ];
+    assert_eq!(told, expected);
+}
+
 #[tokio::test]
 async fn an_epoch_is_taken_up_once_its_installation_is_applied_and_before_the_cursor_passes_it() {
     let scene = Scene::new().await;
@@ -310,7 +369,7 @@ async fn an_epoch_is_taken_up_once_its_installation_is_applied_and_before_the_cu
     assert!(matches!(steps.collect::<Vec<_>>()[..], [Sent::Step(OrderStep::Installation(of))] if of.epoch == Epoch(1)));
     scene.until("the cursor passes", || read_cursor(&scene.data()).is_some_and(|at| at.last_index.0 == 1)).await;
     let end = following.rotation.committees().known_end(Epoch(0));
-    assert_eq!(end, Some(EpochEnd::new(installed_at + 604_800, UNLOCK_WINDOW_S)));
+    assert_eq!(end, Some(EpochEnd::new(installed_at + 604_800, WINDOW_S)));
     following.stop().await;
 
     // A crash before the cursor was stored: the installation is read again.
@@ -381,8 +440,9 @@ async fn what_no_honest_cluster_certifies_stops_the_follower_and_is_not_applied(
     let event = |index: u64, kind| Message::Event(CommitteeEvent { index: TransactionIndex(index), kind });
     let funded = |index, funding| event(index, EventKind::Funded(funding));
     let rotated = |committee: Committee| {
-        let (compromised_since, checkpoint) = (committee.epoch(), Digest::ZERO);
-        event(2, EventKind::Rotated { committee, compromised_since, checkpoint })
+        let (compromised_since, guardian) = (committee.epoch(), PrimaryAddress::ZERO);
+        let (previous_counts_until, checkpoint) = (Some(Time(2 * BEGIN.0)), Digest::ZERO);
+        event(2, EventKind::Installed { committee, guardian, previous_counts_until, compromised_since, checkpoint })
     };
     let skipped = TestCommittee::new(4).rotated().rotated().committee;
     let cases: [(&str, Vec<Message>); 9] = [
@@ -424,15 +484,25 @@ async fn unfit_ledgers_are_refused_before_anything_is_followed() {
     };
     let missing = read(folder.path().join("nothing.toml"), 0);
     assert!(matches!(missing, LedgerError::Open(OpenCommitteeError::File { .. })), "{missing}");
-    let window_ms = UNLOCK_WINDOW_S * 1_000;
-    let short = ScriptedLedger::start_with(&first, &bank(), BEGIN, 2 * window_ms - 1_000).await;
-    let file = short.write(folder.path());
+    let ledger = ScriptedLedger::start(&first, &bank(), BEGIN).await;
+    let file = ledger.write(folder.path());
     assert!(matches!(read(file.clone(), 1), LedgerError::Open(OpenCommitteeError::NoCommittee(CommitteeNumber(1)))));
-    assert!(matches!(read(file.clone(), 0), LedgerError::Validity(518_399)));
-    let text = std::fs::read_to_string(&file).unwrap().replace("shards = [1]", "shards = [2]");
-    std::fs::write(&file, text).unwrap();
-    assert!(matches!(read(file, 0), LedgerError::Open(OpenCommitteeError::Genesis(_))));
-    let enough = ScriptedLedger::start_with(&first, &bank(), BEGIN, 2 * window_ms).await;
-    let config = LedgerConfig { file: enough.write(folder.path()), committee: COMMITTEE };
-    assert_eq!(LedgerDeployment::read(&config).unwrap().ledger().domain(), enough.history().domain());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let unfit = |from: &str, to: &str| {
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&file, text.replace(from, to)).unwrap();
+        match read(file.clone(), 0) {
+            LedgerError::Open(OpenCommitteeError::Genesis(error)) => error,
+            other => panic!("{other}"),
+        }
+    };
+    let number = COMMITTEE;
+    let validity = unfit("votes_validity_ms = 604800000", "votes_validity_ms = 518399999");
+    assert_eq!(validity, GenesisError::VotesValidity(number, 518_399_999));
+    let window = unfit("unlock_window_ms = 259200000", "unlock_window_ms = 119999");
+    assert_eq!(window, GenesisError::UnlockWindow(number, 119_999));
+    assert_eq!(unfit("shards = [1]", "shards = [2]"), GenesisError::UnknownCluster(ClusterId(2)));
+    std::fs::write(&file, text.replace("votes_validity_ms = 604800000", "votes_validity_ms = 518400000")).unwrap();
+    let enough = LedgerDeployment::read(&LedgerConfig { file, committee: COMMITTEE }).unwrap();
+    assert_eq!(enough.ledger().parameters().votes_validity_ms, 518_400_000);
 }

@@ -51,9 +51,9 @@ pub struct Sources {
 /// Why nothing was rebuilt.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
-    /// There is no contract.
-    #[error("the configuration has no [primary] on Ethereum: a committee without a contract cannot be recovered")]
-    NoPrimary,
+    /// There is no contract that would adopt what is rebuilt.
+    #[error("only a contract on Ethereum adopts a rebuilt checkpoint: a committee on a ledger cannot be recovered")]
+    NoContract,
     /// The newest committee goes on with what the one before knows.
     #[error(
         "the installation of epoch {0} ends no earlier epoch at once: there is nothing to rebuild. After a recovery is \
@@ -127,7 +127,7 @@ pub async fn recover(
     let reader = reader.into();
     let deployment = deployment::load(reader).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees().map_err(CheckpointError::from)?);
-    let Deployment::OnPrimary { config: primary, .. } = &deployment else { return Err(RecoverError::NoPrimary) };
+    let Deployment::OnPrimary { config: primary, .. } = &deployment else { return Err(RecoverError::NoContract) };
     // Of each redemption all that the contract says, oldest first, also after the recovery.
     let mut paid = BTreeMap::<Digest, Vec<PaidRedemption>>::new();
     let mut events = read_all(primary, clock, &mut *told, &mut |event, blocks| {

@@ -200,7 +200,7 @@ impl Context {
     /// The reserve of a key, if the Primary is a ledger.
     pub async fn reserve(&self, wallet: &Wallet, entry: &KeyEntry) -> Result<Option<Reserve>, WalletError> {
         let Some(ledger) = wallet.ledger().await? else { return Ok(None) };
-        Ok(Some(Reserve::new(&self.folder, ledger, self.unlock(entry)?)))
+        Ok(Some(Reserve::new(self.folder.instructions(entry.account), ledger, self.unlock(entry)?)))
     }
 
     /// The Primary's side of an Ethereum key.

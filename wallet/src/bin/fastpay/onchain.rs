@@ -5,10 +5,10 @@ use std::time::Duration;
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
-use fastpay_wallet::folder::{Errand, InstructionErrand, KeyKind};
+use fastpay_wallet::folder::{Errand, KeyKind};
 use fastpay_wallet::{
-    CarriedOut, Claim, Finished, Money, QueuedRedemption, Reserve, Wallet, WalletError, check_account,
-    check_not_paused, check_recipient, queued_redemption,
+    CarriedOut, Claim, Finished, InstructionErrand, Money, QueuedRedemption, Reserve, Wallet, WalletError,
+    check_account, check_not_paused, check_recipient, queued_redemption,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
     if let Some(ledger) = ledger {
-        let reserve = Reserve::new(&context.folder, ledger, context.unlock(&payer)?);
+        let reserve = Reserve::new(context.folder.instructions(payer.account), ledger, context.unlock(&payer)?);
         return fund(context, &wallet, reserve, (recipient, asset, amount), args.wait).await;
     }
     let primary = wallet.primary().await?;
@@ -91,7 +91,7 @@ async fn fund(
         }
     }
     // If this command ends before, the same one again reports the same deposit.
-    let told: Told = Box::pin(async move { reserve.note_reported(&deposit).await });
+    let told: Told = Box::pin(async move { Ok(reserve.note_reported(&deposit).await?) });
     Ok(Report { told: Some(told), ..Report::new(json, text) })
 }
 

@@ -7,8 +7,10 @@ use fastpay_client::{ClientError, NetworkError, short};
 use fastpay_core::{AccountId, Asset, Digest};
 use fastpay_ethereum::{Primary, Token, utc};
 use fastpay_program::console::{LostAnswer, print};
-use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{AccountView, AuthorityView, ErrorKind, Money, Wallet, WalletError, assets_of, format_memo};
+use fastpay_wallet::folder::{Errand, FolderError, KeyEntry, ReceivedPayment};
+use fastpay_wallet::{
+    AccountView, AuthorityView, ErrorKind, Money, StoredInstruction, Wallet, WalletError, assets_of, format_memo,
+};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -236,7 +238,16 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
         list.push(json);
         lines.push(line);
     }
+    let mut instructions = Vec::new();
+    for entry in context.folder.keys().list()? {
+        for unfinished in context.folder.instructions(entry.account).unfinished().map_err(FolderError::from)? {
+            let (json, line) = describe_unfinished(&entry, &unfinished);
+            instructions.push(json);
+            lines.push(line);
+        }
+    }
     let json = json!({
+        "instructions": instructions,
         "epoch": wallet.network().committee().epoch(),
         "quorum": quorum,
         "answering": reached,
@@ -246,6 +257,18 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
     });
     let exit_code = if reached < quorum { ErrorKind::Unreachable.exit_code() } else { 0 };
     Ok(Report { exit_code, ..Report::new(json, lines.join("\n")) })
+}
+
+/// An instruction to a ledger whose outcome the user does not know.
+fn describe_unfinished(entry: &KeyEntry, unfinished: &StoredInstruction) -> (Value, String) {
+    let StoredInstruction { errand, created_at_ms, .. } = unfinished;
+    let (state, known) = match (unfinished.is_carried_out, unfinished.is_rejected) {
+        (true, _) => ("carriedOut", "was carried out and not reported; the same command reports it"),
+        (false, true) => ("rejected", "was rejected; the next command with this key replaces it"),
+        (false, false) => ("sent", "may have been carried out; the same command goes on with it, and pays once"),
+    };
+    let json = json!({ "account": entry.account, "errand": errand, "state": state, "createdAtMs": created_at_ms });
+    (json, format!("UNFINISHED: {errand}, signed by {}, {known}", entry.name))
 }
 
 fn describe_authority(authority: &AuthorityView, label: Option<&str>, last_index: Option<u64>) -> (Value, String) {

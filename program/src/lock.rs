@@ -1,18 +1,18 @@
-//! Locks by which at most one command at a time changes one account's orders, one key's transactions or the wallet's
-//! own files. The system releases a lock when its process ends, however it ends.
+//! Locks of folders, by which at most one program at a time changes what is in them. The system releases a lock when its
+//! process ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fastpay_program::files;
 use tokio::time::{Instant, sleep};
 
-use super::error::FolderError;
+use crate::files;
 
 /// The lock file of a folder, which is never removed.
-pub(crate) const FILE: &str = "lock";
+pub const LOCK_FILE: &str = "lock";
 const POLL: Duration = Duration::from_millis(20);
 
 /// A lock, held while it lives.
@@ -21,27 +21,43 @@ pub struct Lock {
     _file: File,
 }
 
+/// Why a folder cannot be locked.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another program holds the lock.
+    #[error("another program is using {0}; wait until it has finished and try again")]
+    Busy(PathBuf),
+    /// The file system failed.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+}
+
 impl Lock {
     /// Takes the lock of `folder`, which it creates if missing. Waits up to `patience` for another holder.
     ///
     /// # Errors
-    /// [`FolderError::Busy`] if another command holds it all that time.
-    pub async fn acquire(folder: &Path, patience: Duration) -> Result<Self, FolderError> {
-        let failed = |error| FolderError::io(folder, error);
+    /// [`LockError::Busy`] if another program holds it all that time.
+    pub async fn acquire(folder: &Path, patience: Duration) -> Result<Self, LockError> {
+        let failed = |error| LockError::Io { path: folder.into(), error };
         files::create_folder(folder).map_err(failed)?;
-        let path = folder.join(FILE);
+        let path = folder.join(LOCK_FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.map_err(failed)?;
         let start = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    // The last holder may have been killed before it synced what this command relies on.
+                    // The last holder may have been killed before it synced what this one relies on.
                     files::sync_folder(folder).map_err(failed)?;
                     return Ok(Self { _file: file });
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < patience => sleep(POLL).await,
-                Err(TryLockError::WouldBlock) => return Err(FolderError::Busy { path }),
+                Err(TryLockError::WouldBlock) => return Err(LockError::Busy(path)),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
@@ -57,7 +73,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("account");
         let first = Lock::acquire(&path, Duration::ZERO).await.unwrap();
-        assert!(matches!(Lock::acquire(&path, Duration::ZERO).await, Err(FolderError::Busy { .. })));
+        assert!(matches!(Lock::acquire(&path, Duration::ZERO).await, Err(LockError::Busy(_))));
         let waiting = tokio::spawn({
             let path = path.clone();
             async move { Lock::acquire(&path, Duration::from_secs(20)).await.is_ok() }

@@ -1,27 +1,32 @@
-//! A reserve on a ledger: it funds FastPay accounts, and its key hands redemptions to the ledger. The part of
-//! [`crate::ChainAccount`], where the Primary is a ledger.
+//! A reserve on a ledger: it funds FastPay accounts, and its key hands redemptions to the ledger. Wallets and relayers
+//! reach a ledger through it.
 //!
 //! An instruction is on disk before it is sent. What became of a deposit is proven and reported before another errand is
 //! begun: the same errand continues it, and any other is refused. What opens or redeems is done once whoever sends it, so
 //! any errand finishes it.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Committees, ContractVote, SequenceNumber, TransactionIndex,
-    Transfer, VerifiedCertificate, VoteSignature,
+    AccountId, AccountKey, Amount, Asset, Certificate, Committees, ContractVote, Epoch, Redemption, SequenceNumber,
+    TransactionIndex, Transfer, VerifiedCertificate, VoteSignature,
 };
-use fastpay_ledger_client::{Client, CommitteeClient, oldest_state};
-use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, Request, StateKey};
+use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, SignedInstruction, StateKey};
 
-use crate::error::WalletError;
-use crate::folder::{Folder, InstructionErrand, InstructionJournal, Instructions, StoredInstruction};
-use crate::wallet::LOCK_PATIENCE;
+use crate::client::{Client, ClientError};
+use crate::committee::{CommitteeClient, oldest_state};
+use crate::instructions::{InstructionErrand, InstructionJournal, Instructions, JournalError, StoredInstruction};
 
+/// So long one program waits for another one that signs with the same key in the same folder.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// An errand takes so many instructions at most: other programs may use the same key and its numbers.
 const STEPS_MAX: usize = 8;
 /// So often a member may answer with what was true before.
 const OUTDATED_MAX: usize = 5;
 
 /// The reserve of a key.
+#[derive(Debug)]
 pub struct Reserve {
     ledger: CommitteeClient,
     key: AccountKey,
@@ -39,12 +44,53 @@ pub struct CarriedOut {
     pub resumed: bool,
 }
 
+/// Why a reserve's errand is not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ReserveError {
+    /// The instructions on disk cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The ledger does not answer, or not with what can be proven.
+    #[error(transparent)]
+    Ledger(#[from] ClientError),
+    /// The ledger refused. What was signed can still be carried out, until another instruction of the key takes its
+    /// number.
+    #[error("the ledger refused: {0}")]
+    Rejected(#[from] Rejection),
+    /// The ledger no longer knows what became of an instruction.
+    #[error(
+        "cluster {0} of the ledger no longer says what became of an instruction that was signed here; look whether it was \
+         carried out, and remove {1}"
+    )]
+    UnknownOutcome(ClusterId, PathBuf),
+    /// An earlier instruction of the key is unfinished, or was carried out and not reported yet. Nothing else was sent.
+    #[error("{0} is unfinished, or not reported yet")]
+    Unfinished(Box<InstructionErrand>),
+    /// A certificate is not of a redemption.
+    #[error("this is the certificate of a payment, not of a redemption")]
+    NoRedemption,
+    /// A certificate is of a committee that is not known.
+    #[error("the committee of epoch {0} is not known")]
+    UnknownEpoch(Epoch),
+}
+
 impl Reserve {
-    /// The reserve of this key, with its instructions in `folder`.
+    /// The reserve of this key, with its instructions on disk.
     #[must_use]
-    pub fn new(folder: &Folder, ledger: CommitteeClient, key: AccountKey) -> Self {
-        let instructions = folder.instructions(key.account());
+    pub fn new(instructions: Instructions, ledger: CommitteeClient, key: AccountKey) -> Self {
         Self { ledger, key, instructions }
+    }
+
+    /// The owner of the reserve.
+    #[must_use]
+    pub fn owner(&self) -> AccountId {
+        self.key.account()
+    }
+
+    /// The committee whose accounts it funds, and whose redemptions it hands over.
+    #[must_use]
+    pub fn ledger(&self) -> &CommitteeClient {
+        &self.ledger
     }
 
     fn client(&self) -> &Client {
@@ -56,9 +102,14 @@ impl Reserve {
     /// reserve is debited: the account is credited soon.
     ///
     /// # Errors
-    /// See [`WalletError`]. The deposit may still happen: the same call again continues with it. Nothing was sent after
-    /// [`WalletError::UnfinishedInstruction`].
-    pub async fn deposit(&self, recipient: AccountId, asset: Asset, amount: Amount) -> Result<CarriedOut, WalletError> {
+    /// See [`ReserveError`]. The deposit may still happen: the same call again continues with it. Nothing was sent after
+    /// [`ReserveError::Unfinished`].
+    pub async fn deposit(
+        &self,
+        recipient: AccountId,
+        asset: Asset,
+        amount: Amount,
+    ) -> Result<CarriedOut, ReserveError> {
         let after = self.ledger.newest_event(oldest_state()).await?;
         let committee = self.ledger.number();
         let action = Action::Fund { committee, account: recipient, asset, amount };
@@ -69,8 +120,8 @@ impl Reserve {
     /// Notes that the user knows of a deposit: from now on, the same call makes another one.
     ///
     /// # Errors
-    /// See [`WalletError`].
-    pub async fn note_reported(&self, deposit: &CarriedOut) -> Result<(), WalletError> {
+    /// See [`ReserveError`].
+    pub async fn note_reported(&self, deposit: &CarriedOut) -> Result<(), ReserveError> {
         let journal = self.instructions.lock(self.cluster(), LOCK_PATIENCE).await?;
         match journal.newest()? {
             Some(mut newest) if newest.is_carried_out && newest.errand == deposit.errand => {
@@ -86,34 +137,46 @@ impl Reserve {
         self.client().partition().of_reserve(&self.key.account())
     }
 
-    /// Hands a certified redemption to the ledger, which pays it to the reserve of the recipient. `committees` are those of
-    /// its epoch and others. `None` if it has been paid already.
+    /// Hands a certified redemption to the ledger, which pays it to the reserve of the recipient, and the fee to this one.
+    /// `committees` are those of its epoch and others. `None` if its number was redeemed already.
     ///
     /// # Errors
-    /// See [`WalletError`].
+    /// See [`ReserveError`].
     pub async fn redeem(
         &self,
         certificate: &VerifiedCertificate,
         committees: &Committees,
-    ) -> Result<Option<TransactionIndex>, WalletError> {
-        let payment = || WalletError::Argument("this is the certificate of a payment, not of a redemption".into());
-        let Transfer::Redemption(redemption) = certificate.transfer() else { return Err(payment()) };
-        let (sender, sequence) = (redemption.sender, redemption.sequence);
+    ) -> Result<Option<TransactionIndex>, ReserveError> {
+        let Transfer::Redemption(redemption) = certificate.transfer() else { return Err(ReserveError::NoRedemption) };
         let Certificate { epoch, votes, .. } = certificate.certificate();
         let votes = votes.iter().map(|vote| match vote.signature {
             VoteSignature::Redemption { signature } => Some(ContractVote { authority: vote.authority, signature }),
             _ => None,
         });
-        let mut votes = votes.collect::<Option<Vec<_>>>().ok_or_else(payment)?;
-        let voters = committees.get(*epoch).ok_or(WalletError::OtherCommittee)?;
+        let mut votes = votes.collect::<Option<Vec<_>>>().ok_or(ReserveError::NoRedemption)?;
+        let voters = committees.get(*epoch).ok_or(ReserveError::UnknownEpoch(*epoch))?;
         votes.sort_by_key(|vote| vote.authority);
         votes.truncate(voters.quorum());
-        let (committee, redemption, epoch) = (self.ledger.number(), redemption.clone(), *epoch);
-        let settlement = self.client().partition().settlement;
+        self.redeem_by_votes(redemption, *epoch, votes).await
+    }
+
+    /// As [`Reserve::redeem`], by exactly a quorum of the epoch's votes in the order of names.
+    ///
+    /// # Errors
+    /// See [`ReserveError`].
+    pub async fn redeem_by_votes(
+        &self,
+        redemption: &Redemption,
+        epoch: Epoch,
+        votes: Vec<ContractVote>,
+    ) -> Result<Option<TransactionIndex>, ReserveError> {
+        let Redemption { sender, sequence, .. } = *redemption;
+        let (committee, redemption) = (self.ledger.number(), redemption.clone());
         let action = Action::Redeem { committee, redemption, epoch, votes };
+        let settlement = self.client().partition().settlement;
         match self.run(settlement, &InstructionErrand::Redeem { sender, sequence }, &action).await {
             Ok(CarriedOut { outcome: Outcome::Redeemed(index), .. }) => Ok(Some(index)),
-            Ok(_) | Err(WalletError::Rejected(Rejection::AlreadyRedeemed)) => Ok(None),
+            Ok(_) | Err(ReserveError::Rejected(Rejection::AlreadyRedeemed)) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -124,7 +187,7 @@ impl Reserve {
         shard: ClusterId,
         errand: &InstructionErrand,
         action: &Action,
-    ) -> Result<CarriedOut, WalletError> {
+    ) -> Result<CarriedOut, ReserveError> {
         let journal = self.instructions.lock(shard, LOCK_PATIENCE).await?;
         let opening = InstructionErrand::Open {};
         let (mut opens, mut resumed, mut told, mut last) = (false, true, None, Rejection::Busy);
@@ -132,13 +195,12 @@ impl Reserve {
             let (wanted, wanted_action) = if opens { (&opening, &Action::Open) } else { (errand, action) };
             let due = match told.take() {
                 Some(number) => Due::SignNext(number),
-                None => due(shard, &journal, wanted)?,
+                None => due(&journal, wanted)?,
             };
             let is_fresh = matches!(due, Due::SignNext(_));
             resumed = resumed && (opens || matches!(due, Due::Send(_)));
             let signed = |number, rejected| {
-                let request = self.sign(shard, number, wanted_action);
-                StoredInstruction::new(wanted.clone(), &request, rejected)
+                StoredInstruction::new(wanted.clone(), self.sign(shard, number, wanted_action), rejected)
             };
             let instruction = match due {
                 Due::Known(errand) => return Ok(CarriedOut { errand, outcome: Outcome::Funding, resumed: true }),
@@ -163,15 +225,15 @@ impl Reserve {
     }
 
     /// The number that the ledger expects of the key, in the newest state of f + 1 members.
-    async fn number(&self, shard: ClusterId) -> Result<SequenceNumber, WalletError> {
+    async fn number(&self, shard: ClusterId) -> Result<SequenceNumber, ReserveError> {
         let key = StateKey::Sequence(self.key.account());
         Ok(self.client().entry_of(shard, &key, oldest_state()).await?.unwrap_or_default())
     }
 
-    fn sign(&self, shard: ClusterId, sequence: SequenceNumber, action: &Action) -> Request {
+    fn sign(&self, shard: ClusterId, sequence: SequenceNumber, action: &Action) -> SignedInstruction {
         let (deployment, signer) = (self.client().layout().deployment(), self.key.account());
         let instruction = Instruction { deployment, shard, signer, sequence, action: action.clone() };
-        Request::Instruct(Box::new(instruction.signed(&self.key)))
+        instruction.signed(&self.key)
     }
 
     /// Sends an instruction that is on disk, and stores what is proven of it.
@@ -181,9 +243,8 @@ impl Reserve {
         shard: ClusterId,
         mut instruction: StoredInstruction,
         is_fresh: bool,
-    ) -> Result<Sent, WalletError> {
-        let (request, _) = instruction.request().ok_or_else(|| unknown(shard, journal))?;
-        let result = self.client().submit(shard, &request).await?.result;
+    ) -> Result<Sent, ReserveError> {
+        let result = self.client().submit(shard, &instruction.request()).await?.result;
         let sent = match result {
             Ok(outcome) => {
                 // Nothing else is carried out under its number.
@@ -225,13 +286,12 @@ impl Reserve {
         journal: &InstructionJournal,
         shard: ClusterId,
         rejected: &[StoredInstruction],
-    ) -> Result<bool, WalletError> {
+    ) -> Result<bool, ReserveError> {
         let unknown = || unknown(shard, journal);
         for earlier in rejected.iter().filter(|earlier| !earlier.errand.is_idempotent()) {
-            let (request, _) = earlier.request().ok_or_else(unknown)?;
             let mut is_dead = false;
             for _ in 0..OUTDATED_MAX {
-                match self.client().submit(shard, &request).await?.result {
+                match self.client().submit(shard, &earlier.request()).await?.result {
                     Ok(_) => {
                         let mut earlier = earlier.clone();
                         (earlier.is_rejected, earlier.is_carried_out) = (false, true);
@@ -278,19 +338,19 @@ enum Sent {
     Rejected(Rejection),
 }
 
-fn unknown(shard: ClusterId, journal: &InstructionJournal) -> WalletError {
-    WalletError::UnknownOutcome(shard, journal.path().to_owned())
+fn unknown(shard: ClusterId, journal: &InstructionJournal) -> ReserveError {
+    ReserveError::UnknownOutcome(shard, journal.path().to_owned())
 }
 
 /// What is due for an errand after the newest instruction.
-fn due(shard: ClusterId, journal: &InstructionJournal, errand: &InstructionErrand) -> Result<Due, WalletError> {
+fn due(journal: &InstructionJournal, errand: &InstructionErrand) -> Result<Due, ReserveError> {
     let Some(newest) = journal.newest()? else { return Ok(Due::SignNext(SequenceNumber(0))) };
-    let (_, number) = newest.request().ok_or_else(|| unknown(shard, journal))?;
+    let number = newest.number();
     let is_reported = newest.is_reported || newest.errand.is_idempotent();
     let (is_same, unfinished) =
-        (newest.errand.is_same(errand), || WalletError::UnfinishedInstruction(Box::new(newest.errand.clone())));
+        (newest.errand.is_same(errand), || ReserveError::Unfinished(Box::new(newest.errand.clone())));
     match (newest.is_carried_out, newest.is_rejected) {
-        (true, _) if is_reported => Ok(Due::SignNext(number.next().ok_or_else(|| unknown(shard, journal))?)),
+        (true, _) if is_reported => Ok(Due::SignNext(number.next().expect("nobody gives 2^64 instructions"))),
         (true, _) if is_same => Ok(Due::Known(newest.errand)),
         (false, false) if is_same || newest.errand.is_idempotent() => Ok(Due::Send(newest)),
         (true, _) | (false, false) => Err(unfinished()),

@@ -1,12 +1,13 @@
-//! A wallet whose Primary is a ledger. The ledger is scripted: its rules and its answers' proofs are real.
+//! Reserves of wallets and relayers. The ledger is scripted: its rules and its answers' proofs are real.
 
 use fastpay_core::{AccountKey, Amount, Asset, Balance, Committees, PrimaryAddress, SequenceNumber, TransactionIndex};
 use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger, Submits};
-use fastpay_ledger_client::{CommitteeClient, OpenCommitteeError};
-use fastpay_ledger_statement::{Action, Outcome, Rejection, Request, StateKey, Time, Wire};
+use fastpay_ledger_client::{
+    CarriedOut, CommitteeClient, InstructionErrand, Instructions, JournalError, OpenCommitteeError, Reserve,
+    ReserveError,
+};
+use fastpay_ledger_statement::{Action, Outcome, Redeemed, Rejection, Request, SpentOn, StateKey, Time, Wire};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
-use fastpay_wallet::folder::{Folder, InstructionErrand};
-use fastpay_wallet::{CarriedOut, Reserve, WalletError};
 
 /// Who has all money first, in a reserve that is open.
 fn bank() -> AccountKey {
@@ -34,8 +35,12 @@ impl Scene {
         CommitteeClient::open(&self.ledger.write(self.home.path()), COMMITTEE).unwrap()
     }
 
+    fn instructions(&self, key: &AccountKey) -> Instructions {
+        Instructions::new(&self.home.path().join("ledger"), key.account())
+    }
+
     fn reserve(&self, key: AccountKey) -> Reserve {
-        Reserve::new(&Folder::new(self.home.path()), self.committee_client(), key)
+        Reserve::new(self.instructions(&key), self.committee_client(), key)
     }
 
     fn file(&self, key: &AccountKey) -> std::path::PathBuf {
@@ -54,7 +59,7 @@ impl Scene {
 }
 
 /// Deposits, and notes that this was reported.
-async fn deposit(reserve: &Reserve, to: &TestAccount, amount: u128) -> Result<bool, WalletError> {
+async fn deposit(reserve: &Reserve, to: &TestAccount, amount: u128) -> Result<bool, ReserveError> {
     let carried_out = reserve.deposit(to.id(), Asset::ETHER, Amount(amount)).await?;
     assert_eq!(carried_out.outcome, Outcome::Funding);
     reserve.note_reported(&carried_out).await?;
@@ -62,8 +67,8 @@ async fn deposit(reserve: &Reserve, to: &TestAccount, amount: u128) -> Result<bo
 }
 
 /// Whether a deposit of this amount is named as the one to be repeated.
-fn names(refused: Result<bool, WalletError>, amount: u128) -> bool {
-    let Err(WalletError::UnfinishedInstruction(errand)) = refused else { panic!("{refused:?}") };
+fn names(refused: Result<bool, ReserveError>, amount: u128) -> bool {
+    let Err(ReserveError::Unfinished(errand)) = refused else { panic!("{refused:?}") };
     matches!(*errand, InstructionErrand::Deposit { amount: named, .. } if named == Amount(amount))
 }
 
@@ -75,7 +80,7 @@ async fn a_reserve_funds_accounts_and_an_unfinished_deposit_is_made_once() {
     assert_eq!(scene.omnibus().await, Balance::from(Amount(10)));
     // The instruction is carried out, and its answer gets lost with the members.
     scene.ledger.submits(Submits::LoseAnswers);
-    assert!(matches!(deposit(&reserve, &alice, 20).await, Err(WalletError::Ledger(_))));
+    assert!(matches!(deposit(&reserve, &alice, 20).await, Err(ReserveError::Ledger(_))));
     assert_eq!(scene.omnibus().await, Balance::from(Amount(30)));
     scene.ledger.submits(Submits::Work);
     // Nobody takes another deposit for this one.
@@ -85,7 +90,7 @@ async fn a_reserve_funds_accounts_and_an_unfinished_deposit_is_made_once() {
     assert!(!deposit(&reserve, &alice, 20).await.unwrap(), "a new one");
     // The same where it never arrived.
     scene.ledger.submits(Submits::LoseRequests);
-    assert!(matches!(deposit(&reserve, &alice, 40).await, Err(WalletError::Ledger(_))));
+    assert!(matches!(deposit(&reserve, &alice, 40).await, Err(ReserveError::Ledger(_))));
     assert_eq!(scene.omnibus().await, Balance::from(Amount(50)));
     scene.ledger.submits(Submits::Work);
     assert!(names(deposit(&reserve, &bob, 5).await, 40));
@@ -119,7 +124,7 @@ async fn old_states_pay_nothing_twice_and_hide_no_deposit() {
     let reserve = scene.reserve(key.clone());
     scene.ledger.history().act(&key, Action::Open).unwrap();
     scene.ledger.submits(Submits::LoseAnswers);
-    assert!(matches!(deposit(&reserve, &alice, 5).await, Err(WalletError::Ledger(_))));
+    assert!(matches!(deposit(&reserve, &alice, 5).await, Err(ReserveError::Ledger(_))));
     scene.ledger.submits(Submits::Work);
     assert!(deposit(&reserve, &alice, 5).await.unwrap());
     assert_eq!(scene.omnibus().await, Balance::from(Amount(5)));
@@ -159,7 +164,7 @@ async fn what_the_ledger_rejects_is_replaced_by_what_follows() {
     let (alice, poor) = (TestAccount::numbered(0), AccountKey::ed25519([5; 32]));
     let reserve = scene.reserve(poor.clone());
     let rejected = deposit(&reserve, &alice, 10).await.unwrap_err();
-    assert!(matches!(rejected, WalletError::Rejected(Rejection::ReserveTooLow(Amount(0)))), "{rejected}");
+    assert!(matches!(rejected, ReserveError::Rejected(Rejection::ReserveTooLow(Amount(0)))), "{rejected}");
     let transfer = Action::Transfer { to: poor.account(), asset: Asset::ETHER, amount: Amount(15) };
     assert_eq!(scene.ledger.history().act(&bank(), transfer), Ok(Outcome::Transferred));
     // The one that was rejected has not taken its number, and the next one takes it.
@@ -203,12 +208,46 @@ async fn what_became_of_an_instruction_is_not_guessed() {
         let action = Action::Transfer { to: AccountKey::ed25519([9; 32]).account(), asset: Asset::ETHER, amount };
         scene.ledger.history().act(&bank(), action).unwrap();
     };
-    assert!(matches!(deposit(&reserve, &alice, 2_000_000).await, Err(WalletError::Rejected(_))));
+    assert!(matches!(deposit(&reserve, &alice, 2_000_000).await, Err(ReserveError::Rejected(_))));
     // Another program uses so many numbers that the ledger forgets what the first of them did.
     (0..20).for_each(|_| spend(Amount(1)));
     let unknown = deposit(&reserve, &bob, 7).await;
-    assert!(matches!(unknown, Err(WalletError::UnknownOutcome(..))), "{unknown:?}");
+    assert!(matches!(unknown, Err(ReserveError::UnknownOutcome(..))), "{unknown:?}");
     assert_eq!(scene.omnibus().await, Balance::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_unfinished_is_listed_and_a_damaged_file_is_named() {
+    let scene = Scene::new().await;
+    let (alice, reserve, stored) = (TestAccount::numbered(0), scene.reserve(bank()), scene.instructions(&bank()));
+    assert_eq!(stored.unfinished().unwrap(), []);
+    scene.ledger.submits(Submits::LoseAnswers);
+    assert!(deposit(&reserve, &alice, 5).await.is_err());
+    let unfinished = stored.unfinished().unwrap();
+    let [one] = &unfinished[..] else { panic!("{unfinished:?}") };
+    assert!(!one.is_carried_out && matches!(one.errand, InstructionErrand::Deposit { amount: Amount(5), .. }));
+    scene.ledger.submits(Submits::Work);
+    let carried_out = reserve.deposit(alice.id(), Asset::ETHER, Amount(5)).await.unwrap();
+    assert!(stored.unfinished().unwrap()[0].is_carried_out, "nobody knows of it yet");
+    reserve.note_reported(&carried_out).await.unwrap();
+    assert_eq!(stored.unfinished().unwrap(), []);
+
+    let file = scene.file(&bank());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let get = fastpay_ledger_statement::Get {
+        namespace: fastpay_ledger_statement::Namespace::new("a".into()).unwrap(),
+        key: fastpay_ledger_statement::Key::new(vec![1]).unwrap(),
+        nonce: 0,
+    };
+    let request: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let request = request["request"].as_str().unwrap();
+    for damage in ["zz".into(), request[2..].to_owned(), hex::encode(Request::Get(get).encode())] {
+        std::fs::write(&file, text.replace(request, &damage)).unwrap();
+        for error in [deposit(&reserve, &alice, 5).await.unwrap_err(), stored.unfinished().unwrap_err().into()] {
+            let ReserveError::Journal(JournalError::Damaged { path, .. }) = error else { panic!("{error}") };
+            assert_eq!(path, file);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,9 +261,13 @@ async fn a_certified_redemption_is_paid_once() {
     assert_eq!(reserve.redeem(&certificate, &committees).await.unwrap(), Some(TransactionIndex(2)));
     assert_eq!(reserve.redeem(&certificate, &committees).await.unwrap(), None);
     assert_eq!(scene.omnibus().await, Balance::from(Amount(30)));
+    let known = scene.committee_client().spent(alice.id(), SequenceNumber(0), Time(0)).await.unwrap();
+    let (digest, index, relayer) = (certificate.digest(), TransactionIndex(2), bank().account());
+    assert_eq!(known, Some(SpentOn::Redeemed(Redeemed { digest, index, relayer })));
+    assert_eq!(scene.committee_client().spent(alice.id(), SequenceNumber(1), Time(0)).await.unwrap(), None);
     let payment = alice.sign(&scene.committee.domain, fastpay_testkit::payment(alice.id(), alice.id(), 1, 1));
     let error = reserve.redeem(&scene.committee.certified(&payment), &committees).await.unwrap_err();
-    assert!(matches!(error, WalletError::Argument(_)), "{error}");
+    assert!(matches!(error, ReserveError::NoRedemption), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,7 +295,11 @@ async fn an_instruction_is_on_disk_before_it_is_sent() {
     // The folder cannot be written: a file stands at its place.
     let other = tempfile::tempdir().unwrap();
     std::fs::write(other.path().join("ledger"), b"").unwrap();
-    let unwritable = Reserve::new(&Folder::new(other.path()), scene.committee_client(), bank());
+    let unwritable = Reserve::new(
+        Instructions::new(&other.path().join("ledger"), bank().account()),
+        scene.committee_client(),
+        bank(),
+    );
     assert!(unwritable.deposit(alice.id(), Asset::ETHER, Amount(2)).await.is_err());
     assert_eq!(scene.omnibus().await, Balance::from(Amount(1)), "nothing was sent");
     let stored = |amount| match scene.stored(&bank()) {
