@@ -13,7 +13,7 @@ import { toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import type { Spending } from "./chain/spending.js";
 import type { LedgerPrimary } from "./client.js";
 import type { Committee } from "./committee.js";
-import { hex, list, object, smallNumber, text } from "./decode.js";
+import { hex, list, malformed, object, smallNumber, text } from "./decode.js";
 import { FastPayError } from "./errors.js";
 import { HTTP_BASE } from "./http.js";
 import { BorshReader } from "./ledger/borsh.js";
@@ -52,7 +52,7 @@ const INSTEAD: Record<ContractOperation, string> = {
   payout: "wait for a relayer, or hand the certificate to the ledger with `fastpay redeem --self`",
   queue: "nothing is queued on a ledger",
   claim: "what is paid is in the recipient's reserve: `fastpay-ledger reserve show` prints it",
-  unlock: "a ledger unlocks no numbers; ask the committee's operators",
+  unlock: "no program requests it on a ledger yet; ask the committee's operators",
   transaction: "a ledger has no Ethereum transactions",
   balance: "`fastpay-ledger reserve show` prints what is in a reserve",
   gas: "instructions to a ledger cost no gas",
@@ -136,17 +136,16 @@ class Ledger implements Primary, LedgerPrimary {
     throw new FastPayError("not-found", `the ledger has no committee of epoch ${epoch}`, "ask for an earlier one");
   }
 
-  /** Votes of the epoch before the current one count for a while, unless its keys were out. */
   async isCompromised(epoch: bigint): Promise<boolean> {
-    const current = await this.#current();
-    return current.epoch !== epoch + 1n || current.previousCountsUntilMs === undefined;
+    return (await this.#current()).isCompromised(epoch);
   }
 
   async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {
-    const spending = await this.finalSpending(sender, sequence);
-    if (spending === undefined) return { state: "open" };
+    const spent = await this.#spent(sender, sequence);
+    if (spent === undefined) return { state: "open" };
+    if (spent === "void") return { state: "voided" };
     if (digest === undefined) return { state: "spent" };
-    return { state: spending.digest === digest ? "paid" : "displaced", hash: undefined };
+    return { state: spent.digest === digest ? "paid" : "displaced", hash: undefined };
   }
 
   async isSpent(sender: AccountId, sequence: bigint): Promise<boolean> {
@@ -154,18 +153,19 @@ class Ledger implements Primary, LedgerPrimary {
   }
 
   async finalSpending(sender: AccountId, sequence: bigint): Promise<Spending | undefined> {
-    const entry = await this.#members.read(this.#keys.redeemed(sender, sequence));
-    return decoded(entry, (read) => {
-      const digest = read.hex(32);
-      // The index of the event, and who got the fee.
-      read.u64();
-      read.bytes(32);
-      return { event: "Redeemed", digest };
-    });
+    const spent = await this.#spent(sender, sequence);
+    return spent === "void" ? undefined : spent;
   }
 
-  async unlockStatus(): Promise<UnlockStatus> {
-    return { state: "none" };
+  async unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus> {
+    const [entry, current] = await Promise.all([this.#members.read(this.#keys.unlock(account, sequence)), this.#current()]);
+    const request = decoded(entry, readUnlock);
+    if (request === undefined) return { state: "none" };
+    const { voidableFromMs, decision } = request;
+    // An order that a compromised epoch upheld may not exist, so the number is open again.
+    const holds = decision !== undefined && (decision.state === "voided" || !current.isCompromised(decision.epoch));
+    if (holds) return { state: decision.state };
+    return { state: "requested", voidableFrom: (voidableFromMs + 999n) / 1_000n, isFinal: true, isDecided: false };
   }
 
   async isFastPay(address: Address): Promise<boolean> {
@@ -173,11 +173,11 @@ class Ledger implements Primary, LedgerPrimary {
   }
 
   async status(): Promise<ContractStatus> {
-    const [{ epoch }, events] = await Promise.all([this.#current(), this.#members.read(this.#keys.eventIndex)]);
+    const [{ epoch, guardian }, events] = await Promise.all([this.#current(), this.#members.read(this.#keys.eventIndex)]);
     return {
       epoch,
       pausedUntil: 0n,
-      guardian: ETHER,
+      guardian,
       lastTransactionIndex: decoded(events, (read) => read.u64()) ?? 0n,
       outflowShareBasisPoints: ALL_BASIS_POINTS,
       outflowWindow: 0,
@@ -201,12 +201,62 @@ class Ledger implements Primary, LedgerPrimary {
     return PAYOUT_MS;
   }
 
-  async #current(): Promise<{ epoch: bigint; previousCountsUntilMs: bigint | undefined }> {
-    const reading = await this.#members.read(this.#keys.epoch);
-    const current = decoded(reading, (read) => ({ epoch: read.u64(), previousCountsUntilMs: read.option(() => read.u64()) }));
+  async #current(): Promise<CurrentEpoch> {
+    const current = decoded(await this.#members.read(this.#keys.epoch), readCurrentEpoch);
     if (current !== undefined) return current;
     throw new FastPayError("not-found", "the ledger does not know of its committee", "ask the ledger's operators");
   }
+
+  async #spent(sender: AccountId, sequence: bigint): Promise<Spending | "void" | undefined> {
+    return decoded(await this.#members.read(this.#keys.spent(sender, sequence)), readSpent);
+  }
+}
+
+/** The current epoch of the committee. */
+interface CurrentEpoch {
+  readonly epoch: bigint;
+  readonly guardian: Address;
+  readonly isCompromised: (epoch: bigint) => boolean;
+}
+
+function readCurrentEpoch(read: BorshReader): CurrentEpoch {
+  const epoch = read.u64();
+  // When it began, and until when redemption votes of the epoch before count.
+  read.u64();
+  read.option(() => read.u64());
+  const guardian = read.hex(20);
+  const compromised = read.list(() => [read.u64(), read.u64()] as const);
+  return { epoch, guardian, isCompromised: (of) => compromised.some(([first, end]) => first <= of && of < end) };
+}
+
+function readSpent(read: BorshReader): Spending | "void" {
+  const kind = read.u8();
+  if (kind === 1) return "void";
+  if (kind !== 0) throw malformed("the ledger's entry", "of a known kind");
+  const digest = read.hex(32);
+  // The index of the event, and who got the fee.
+  read.u64();
+  read.bytes(32);
+  return { event: "Redeemed", digest };
+}
+
+/** A request to unlock. */
+interface UnlockEntry {
+  readonly voidableFromMs: bigint;
+  /** The decision, and the epoch of the committee that made it. */
+  readonly decision: { readonly state: "upheld" | "voided"; readonly epoch: bigint } | undefined;
+}
+
+function readUnlock(read: BorshReader): UnlockEntry {
+  const voidableFromMs = read.u64();
+  // Who paid the bond, until that is paid out.
+  read.option(() => read.bytes(32));
+  const decision = read.option(() => {
+    const kind = read.u8();
+    if (kind > 1) throw malformed("the ledger's entry", "of a known kind");
+    return { state: kind === 0 ? "upheld" : "voided", epoch: read.u64() } as const;
+  });
+  return { voidableFromMs, decision };
 }
 
 /** The decoded value of an entry; undefined if there is none. Throws `malformed-answer` for a value of another kind. */

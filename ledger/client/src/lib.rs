@@ -3,7 +3,7 @@
 //! ```text
 //!  the ledger's file ─► Network ─► Client: submit, read (proven answers, from f + 1 members)
 //!                            │        └─► Reserve: deposit, redeem (each instruction on disk before it is sent)
-//!                            └───► GroupReader: the groups for a FastPay committee, from all members of a cluster
+//!                            ├───► GroupReader: the groups for a FastPay committee, from all members of a cluster
 //!                            └───► Description: what a browser needs to read a committee by itself
 //! ```
 //! The consensus engine is not compiled for this crate. A member depends on it for the gRPC schema.

@@ -58,15 +58,21 @@ function decode(encoding: Uint8Array) {
     read.list(() => read.u32());
     // Each namespace with its writer.
     read.list(() => [read.bytes(read.u32()), read.bytes(32)]);
-    const committees = new Map(read.list(() => [read.u32(), readCommittee(read)] as const));
-    // All money: owner, asset and amount. Then how long votes of an earlier epoch count.
+    const committees = new Map(read.list(() => [read.u32(), readFounded(read)] as const));
+    // All money: owner, asset and amount.
     read.list(() => read.bytes(32 + 20 + 16));
-    read.u64();
     read.end();
     return { clusters, settlement, committees };
   } catch (cause) {
     throw unfit("it is malformed", cause);
   }
+}
+
+/** The committee of epoch 0, without its guardian, the five delays in milliseconds, and the bond of an unlock. */
+function readFounded(read: BorshReader): Committee {
+  const first = readCommittee(read);
+  read.bytes(20 + 5 * 8 + 20 + 16);
+  return first;
 }
 
 /** A committee as the ledger encodes it. Throws `malformed-answer` or `invalid-committee`. */

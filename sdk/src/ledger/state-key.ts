@@ -5,7 +5,7 @@ import { concat, toBytes, type Address } from "../bytes.js";
 import { integer } from "./borsh.js";
 
 /** The places of these keys in the enumeration that the ledger encodes. */
-const [OMNIBUS, EVENT_INDEX, REDEEMED, COMMITTEE, EPOCH] = [13, 14, 15, 16, 17];
+const [OMNIBUS, EVENT_INDEX, SPENT, COMMITTEE, EPOCH, UNLOCK] = [13, 14, 15, 16, 17, 18];
 
 /** The keys of a committee, by its number in the genesis. */
 export function stateKeys(committee: number) {
@@ -16,11 +16,13 @@ export function stateKeys(committee: number) {
     omnibus: (asset: Address) => key(OMNIBUS, toBytes(asset)),
     /** The index of the newest event. */
     eventIndex: key(EVENT_INDEX),
-    /** What one of an account's numbers was redeemed for: the redemption's digest, its event's index, and who got the fee. */
-    redeemed: (account: AccountId, sequence: bigint) => key(REDEEMED, toBytes(account), integer(sequence, 8)),
+    /** What one of an account's numbers is spent on. */
+    spent: (account: AccountId, sequence: bigint) => key(SPENT, toBytes(account), integer(sequence, 8)),
+    /** What became of the owner's request to unlock a number. */
+    unlock: (account: AccountId, sequence: bigint) => key(UNLOCK, toBytes(account), integer(sequence, 8)),
     /** The committee of an epoch. */
     committee: (epoch: bigint) => key(COMMITTEE, integer(epoch, 8)),
-    /** The current epoch, and until when redemption votes of the one before count. */
+    /** The current epoch, its guardian, and the epochs whose keys were out. */
     epoch: key(EPOCH),
   };
 }

@@ -18,7 +18,7 @@ interface Read {
 }
 
 interface State {
-  readonly name: "open" | "funded" | "redeemed" | "rotated" | "compromised";
+  readonly name: "open" | "funded" | "redeemed" | "requested" | "voided" | "rotated" | "compromised";
   readonly height: number;
   readonly time: number;
   readonly reads: readonly Read[];
@@ -29,6 +29,8 @@ interface Vectors {
   readonly deployment: Hex;
   readonly states: readonly State[];
   readonly refused: readonly { readonly name: string; readonly key: Hex; readonly encoding: Hex; readonly error: string }[];
+  /** Proven, and not what the key demands: no honest cluster certifies it. */
+  readonly absurd: readonly { readonly name: string; readonly key: Hex; readonly encoding: Hex }[];
 }
 
 export const VECTORS: Vectors = JSON.parse(readFileSync(new URL("../../../vectors/ledger-reads.json", import.meta.url), "utf8"));

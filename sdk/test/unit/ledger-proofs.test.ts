@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 
 import { toBytes, toHex } from "../../src/bytes.js";
 import { FastPayError, type Hex } from "../../src/index.js";
-import { byteList, integer } from "../../src/ledger/borsh.js";
+import { BorshReader, byteList, integer } from "../../src/ledger/borsh.js";
 import { digestOf } from "../../src/ledger/digests.js";
 import { readGenesis, type Cluster } from "../../src/ledger/genesis.js";
-import { verifyRead } from "../../src/ledger/read-proof.js";
+import { READ_BYTES_MAX, verifyRead } from "../../src/ledger/read-proof.js";
 import { openLedger } from "../../src/ledger.js";
 import { authorities } from "../support/committee.js";
 import { VECTORS } from "../support/ledger.js";
@@ -27,7 +27,7 @@ test("the genesis names the deployment, the cluster, the first committee, and th
 
 for (const { name, height, time, reads } of states) {
   test(`what the ledger has after "${name}" is proven, and so is what it has not`, () => {
-    expect(reads).toHaveLength(6);
+    expect(reads).toHaveLength(8);
     for (const { key, encoding, value } of reads) {
       const reading = verifyRead(toBytes(encoding), toBytes(key), settlement);
       expect(reading).toMatchObject({ height: BigInt(height), timeMs: BigInt(time) });
@@ -40,6 +40,14 @@ test.each(refused)("$name is refused, as by Rust ($error)", ({ key, encoding }) 
   expect(() => verifyRead(toBytes(encoding), toBytes(key), settlement)).toThrow(
     expect.objectContaining({ code: expect.stringMatching(/^(?:invalid-certificate|malformed-answer)$/) }),
   );
+});
+
+test("nothing is read beyond the bounds of a statement", () => {
+  expect(() => verifyRead(new Uint8Array(READ_BYTES_MAX + 1), new Uint8Array(), settlement)).toThrow(/at most 131072 bytes/);
+  // A list of items without bytes would be read four billion times.
+  expect(() => new BorshReader(Uint8Array.of(255, 255, 255, 255, 0), "it").list(() => 0)).toThrow(/complete/);
+  expect(() => new BorshReader(Uint8Array.of(2, 0), "it").option(() => 0)).toThrow(/one encoding/);
+  expect(() => new BorshReader(Uint8Array.of(0), "it").end()).toThrow(/without a rest/);
 });
 
 test("a change of any byte of a read is refused", () => {

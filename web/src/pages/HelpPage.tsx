@@ -55,7 +55,7 @@ const ON_A_LEDGER: Readonly<Record<string, ReactNode>> = {
   "How long does a deposit take?": "Until the ledger has carried it out and a quorum of authorities has credited it: usually seconds.",
   "How do I get my money back to the ledger?": <><Link to="/redeem">Redeem</Link> it to the reserve of an Ethereum address. A relayer hands the redemption to the ledger for a fee, or the command line does.</>,
   "The ledger does not answer. Can I still pay?": "Yes, in a browser that has opened this page before. Payments need the authorities only. Deposits and payouts wait.",
-  "May I use one account on two devices?": "Use one at a time. Two devices that pay at the same moment can lock the account, and a ledger does not unlock it.",
+  "May I use one account on two devices?": "Use one at a time. Two devices that pay at the same moment can lock the account, and no page can have a ledger unlock it: ask the committee's operators.",
   "Whom do I trust?": <>The host of this page, the genesis of the ledger, and that no more than a third of the ledger&apos;s members and of the authorities are faulty. <Link to="/network">What this page trusts</Link> lists them for comparison.</>,
 };
 

@@ -1,4 +1,4 @@
-//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in five of its states,
+//! `vectors/ledger-reads.json`: what a browser is told of a ledger, reads of a committee's entries in seven of its states,
 //! and reads that are not to be believed. It is built here from fixed keys, by the real rules, and must equal the file in
 //! the tree; the SDK judges the same reads.
 //!
@@ -7,13 +7,14 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, AuthorityKeys, Committee, Digest, Epoch, PrimaryAddress, Redemption,
-    SequenceNumber,
+    SequenceNumber, UnlockVote,
 };
 use fastpay_ledger_client::scripted::{CLUSTER, COMMITTEE, History, ScriptedLedger};
 use fastpay_ledger_client::{DescribedMember, Description};
 use fastpay_ledger_statement::{
-    ClusterId, Deployment, Evidence, Header, Height, Layout, MemberIndex, MemberKeys, QuorumCertificate, ReadProof,
-    StateKey, StatementVerifier, Time, VoteKind, VoteStatement, Wire,
+    Action, ClusterId, Deployment, Evidence, Header, Height, Layout, MemberIndex, MemberKeys, QuorumCertificate,
+    ReadProof, StateKey, StateProof, StatementVerifier, Time, UnlockRequest, VoteKind, VoteStatement, Wire,
+    branch_digest, key_bit, leaf_digest, value_digest,
 };
 use serde_json::{Value, json};
 
@@ -32,17 +33,23 @@ fn committee(epoch: u64) -> Committee {
 
 /// Alice of the SDK's tests.
 fn alice() -> AccountId {
-    AccountKey::ed25519(keccak256("alice").0).account()
+    alices_key().account()
 }
 
-fn keys() -> [StateKey; 6] {
+fn alices_key() -> AccountKey {
+    AccountKey::ed25519(keccak256("alice").0)
+}
+
+fn keys() -> [StateKey; 8] {
     [
         StateKey::Epoch(COMMITTEE),
         StateKey::EventIndex(COMMITTEE),
         StateKey::Committee(COMMITTEE, Epoch(1)),
         StateKey::Committee(COMMITTEE, Epoch(2)),
         StateKey::Omnibus(COMMITTEE, Asset::ETHER),
-        StateKey::Redeemed(COMMITTEE, alice(), SequenceNumber(0)),
+        StateKey::Spent(COMMITTEE, alice(), SequenceNumber(0)),
+        StateKey::Spent(COMMITTEE, alice(), SequenceNumber(1)),
+        StateKey::Unlock(COMMITTEE, alice(), SequenceNumber(1)),
     ]
 }
 
@@ -74,15 +81,31 @@ fn state(name: &str, layout: &Layout, history: &History) -> Value {
     json!({ "name": name, "height": height, "time": time, "reads": keys().iter().map(read).collect::<Vec<_>>() })
 }
 
-/// Prevotes of a quorum for a header.
-fn prevotes(header: &Header) -> QuorumCertificate {
+/// Votes of the first members for a header, as for one of their ledger and cluster, whatever it says.
+fn votes(layout: &Layout, header: &Header, kind: VoteKind, count: u8) -> QuorumCertificate {
     let mut keys: Vec<_> = (1..=4_u8).map(|seed| MemberKeys::from_seed([seed; 32])).collect();
     keys.sort_by_key(MemberKeys::public);
-    let (kind, value) = (VoteKind::Prevote, Some(header.id()));
-    let (deployment, cluster, height) = (header.deployment, header.cluster, header.height);
+    let (deployment, cluster, height, value) = (layout.deployment(), CLUSTER, header.height, Some(header.id()));
     let digest = VoteStatement { deployment, cluster, height, round: 0, kind, value }.digest();
-    let votes = (0..3).map(|member| (MemberIndex(member), keys[usize::from(member)].sign(digest))).collect();
+    let votes = (0..count).map(|member| (MemberIndex(member), keys[usize::from(member)].sign(digest))).collect();
     QuorumCertificate { round: 0, votes }
+}
+
+/// Traitors certify a root to which this leads from a key, whether or not it is about that key.
+fn certified(layout: &Layout, mut header: Header, key: &StateKey, proof: StateProof, end: Digest) -> Vec<u8> {
+    let key = key.digest();
+    let up = |hash: Digest, (depth, sibling): (usize, &Digest)| match key_bit(&key, depth) {
+        true => branch_digest(sibling, &hash),
+        false => branch_digest(&hash, sibling),
+    };
+    header.state = proof.siblings.iter().enumerate().rev().fold(end, up);
+    ReadProof { header, certificate: votes(layout, &header, VoteKind::Precommit, 3), proof }.encode()
+}
+
+/// The read of the only entry of a state that traitors certify.
+fn lone(layout: &Layout, header: Header, key: &StateKey, value: Vec<u8>) -> Vec<u8> {
+    let end = leaf_digest(key.digest(), value_digest(&value));
+    certified(layout, header, key, StateProof { evidence: Evidence::Present(value), siblings: Vec::new() }, end)
 }
 
 fn altered(layout: &Layout, history: &History, key: &StateKey, about: &str) -> Vec<Value> {
@@ -99,7 +122,26 @@ fn altered(layout: &Layout, history: &History, key: &StateKey, about: &str) -> V
         Evidence::Present(value)
     };
     let elsewhere = Deployment(Digest::repeat_byte(0xee));
-    let other = Evidence::Other { key: key.digest(), value: Digest::ZERO };
+    let zero = Digest::ZERO;
+    let other = Evidence::Other { key: key.digest(), value: zero };
+    // The votes are valid for what the header says.
+    let of_other = |change: &dyn Fn(&mut Header)| {
+        alter(&|p| {
+            change(&mut p.header);
+            p.certificate = votes(layout, &p.header, VoteKind::Precommit, 3);
+        })
+    };
+    let mut off_path = key.digest();
+    off_path.0[0] ^= 0x80;
+    let forged = |evidence: Evidence, siblings: usize| {
+        let end = match &evidence {
+            Evidence::Present(value) => leaf_digest(key.digest(), value_digest(value)),
+            Evidence::Nothing => zero,
+            Evidence::Other { key, value } => leaf_digest(*key, *value),
+        };
+        let siblings = vec![Digest::repeat_byte(5); siblings];
+        certified(layout, honest.header, key, StateProof { evidence, siblings }, end)
+    };
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("another value", alter(&|p| p.proof.evidence = other_value())),
         ("said to be absent", alter(&|p| p.proof.evidence = Evidence::Nothing)),
@@ -120,9 +162,13 @@ fn altered(layout: &Layout, history: &History, key: &StateKey, about: &str) -> V
         ("a repeated voter", alter(&|p| p.certificate.votes[2] = p.certificate.votes[1])),
         ("votes in another order", alter(&|p| p.certificate.votes.reverse())),
         ("an unknown voter", alter(&|p| p.certificate.votes[2].0 = MemberIndex(4))),
-        ("prevotes", alter(&|p| p.certificate = prevotes(&p.header))),
-        ("another deployment", alter(&|p| p.header.deployment = elsewhere)),
-        ("another cluster", alter(&|p| p.header.cluster = ClusterId(2))),
+        ("prevotes", alter(&|p| p.certificate = votes(layout, &p.header, VoteKind::Prevote, 3))),
+        ("the votes of all members", alter(&|p| p.certificate = votes(layout, &p.header, VoteKind::Precommit, 4))),
+        ("another deployment", of_other(&|header| header.deployment = elsewhere)),
+        ("another cluster", of_other(&|header| header.cluster = ClusterId(2))),
+        ("an entry that is not on the path", forged(Evidence::Other { key: off_path, value: zero }, 1)),
+        ("the entry itself as another one", forged(Evidence::Other { key: key.digest(), value: zero }, 1)),
+        ("more siblings than bits, which lead to the root", forged(honest.proof.evidence.clone(), 257)),
         ("the read of another key", history.prove(&StateKey::Epoch(COMMITTEE)).encode()),
         ("another version", [&[2], &honest.encode()[1..]].concat()),
         ("a byte more", [&*honest.encode(), &[0]].concat()),
@@ -156,6 +202,16 @@ async fn build() -> Value {
     };
     history.redeem(&bank, &authorities(0), Epoch(0), &redemption).unwrap();
     states.push(state("redeemed", &layout, &history));
+    // Alice has the ledger unlock her next number. All members void it at once.
+    let (domain, account, sequence) = (history.domain(), alice(), SequenceNumber(1));
+    let authorization = alices_key().authorize(domain.unlock_request_digest(account, sequence));
+    let request = UnlockRequest { committee: COMMITTEE, account, sequence, authorization };
+    history.act(&bank, Action::RequestUnlock(request)).unwrap();
+    states.push(state("requested", &layout, &history));
+    let (unanimous, vote) = (true, UnlockVote::Void { unanimous: true });
+    let votes = authorities(0).iter().map(|keys| vote.sign(keys, &domain, Epoch(0), account, sequence)).collect();
+    history.act(&bank, Action::Void { committee: COMMITTEE, account, sequence, unanimous, votes }).unwrap();
+    states.push(state("voided", &layout, &history));
     let (before, next) = (authorities(0), authorities(1));
     history.rotate(&bank, &before, (&committee(1), &next), Epoch(1)).unwrap();
     states.push(state("rotated", &layout, &history));
@@ -165,6 +221,24 @@ async fn build() -> Value {
     history.rotate(&bank, &next, (&committee(2), &after), Epoch(1)).unwrap();
     states.push(state("compromised", &layout, &history));
 
+    // What no honest cluster certifies: proven, and not what the key demands.
+    let header = history.prove(&StateKey::Epoch(COMMITTEE)).header;
+    let [epoch, omnibus] = [StateKey::Epoch(COMMITTEE), StateKey::Omnibus(COMMITTEE, Asset::ETHER)];
+    let of_epoch_1 = StateKey::Committee(COMMITTEE, Epoch(1));
+    let absurd: Vec<_> = [
+        ("the committee of another epoch", &of_epoch_1, borsh::to_vec(&committee(2)).unwrap()),
+        ("an epoch with a byte more", &epoch, [&*history.read(&epoch).unwrap(), &[0]].concat()),
+        ("an epoch with another option", &epoch, [&[0_u8; 16][..], &[2], &[0; 32]].concat()),
+        ("a balance of 31 bytes", &omnibus, vec![0; 31]),
+    ]
+    .into_iter()
+    .map(|(name, key, value)| {
+        let encoding = lone(&layout, header, key, value);
+        judge(&layout, key, &encoding).unwrap();
+        json!({ "name": name, "key": key_bytes(key), "encoding": bytes(encoding) })
+    })
+    .collect();
+
     let mut description = ledger.network().describe(COMMITTEE).unwrap();
     // The ports of this run are no part of the vectors.
     for (at, DescribedMember { http, .. }) in description.members.iter_mut().enumerate() {
@@ -173,7 +247,7 @@ async fn build() -> Value {
     let Description { contract, .. } = description;
     assert_eq!(contract, history.domain().contract());
     let deployment: B256 = layout.deployment().0;
-    json!({ "description": description, "deployment": deployment, "states": states, "refused": refused })
+    json!({ "description": description, "deployment": deployment, "states": states, "refused": refused, "absurd": absurd })
 }
 
 #[tokio::test]

@@ -12,16 +12,18 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fastpay_core::{
-    AccountKey, Announcement, AuthorityKeys, Committee, CouncilStatement, Digest, Epoch, PrimaryAddress,
+    AccountKey, AuthorityKeys, Committee, CouncilStatement, Digest, Epoch, PossessionProof, PrimaryAddress,
     sign_council_vote,
 };
 use fastpay_ledger_member::authorities::{Authorities, Wallet};
 use fastpay_ledger_member::localnet::{Localnet, Shape};
-use fastpay_ledger_statement::{Action, ClusterId, CommitteeNumber, Rotation};
+use fastpay_ledger_statement::{Action, Announced, Announcing, ClusterId, CommitteeNumber, NextCommittee, StateKey};
 use fastpay_program::Clock;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 const CLUSTER: u32 = 1;
 const COMMITTEE: CommitteeNumber = CommitteeNumber(0);
@@ -29,8 +31,10 @@ const COMMITTEE: CommitteeNumber = CommitteeNumber(0);
 const ISSUED: u128 = 10_u128.pow(24);
 /// The bank's secret.
 const BANK: [u8; 32] = [1; 32];
-/// A rotation must be on the ledger within so many seconds.
+/// An announcement must be on the ledger within so many seconds.
 const DEADLINE_S: u64 = 3_600;
+/// An announcement matures within so many seconds.
+const PATIENCE_S: u64 = 60;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -79,31 +83,31 @@ impl Running {
         let client = self.net.client();
         let domain = client.layout().deployment().domain(COMMITTEE);
         let epoch = Epoch(self.epoch.0 + 1);
-        let next = Committee::new(epoch, self.authorities.public().to_vec())?;
-        let (compromised_since, checkpoint) = (epoch, Digest::ZERO);
-        let deadline = Clock::system().now_ms() / 1_000 + DEADLINE_S;
-        let announcement = Announcement {
-            committee: next.clone(),
-            guardian: PrimaryAddress::ZERO,
-            recovery: PrimaryAddress::ZERO,
-            compromised_since,
-            checkpoint,
-            deadline,
-        };
         let mut keys: Vec<AuthorityKeys> = self.authorities.keys()?;
         keys.sort_by_key(|keys| keys.public().name);
-        keys.truncate(next.quorum());
+        let committee = Committee::new(epoch, self.authorities.public().to_vec())?;
+        let quorum = committee.quorum();
+        let deadline = Clock::system().now_ms() / 1_000 + DEADLINE_S;
+        let (guardian, checkpoint) = (PrimaryAddress::ZERO, Digest::ZERO);
+        let next = NextCommittee { committee, guardian, compromised_since: epoch, checkpoint, deadline };
+        let (id, statement) = (next.id(&domain), next.announcement());
         let vote = |statement: &CouncilStatement<'_>| {
-            keys.iter().map(|keys| sign_council_vote(keys, &domain, statement)).collect()
+            keys.iter().take(quorum).map(|keys| sign_council_vote(keys, &domain, statement)).collect()
         };
-        let announced = CouncilStatement::Announcement(&announcement);
-        let announcing = vote(&announced);
-        let announcement = domain.council_digest(&announced);
-        let accepting = vote(&CouncilStatement::Acceptance { epoch, announcement, block_hash: Digest::ZERO });
-        let rotation =
-            Rotation { committee: COMMITTEE, next, compromised_since, checkpoint, deadline, announcing, accepting };
-        let action = Action::Rotate(Box::new(rotation));
-        client.instruct(&AccountKey::ed25519(BANK), ClusterId(CLUSTER), None, &action).await?;
+        let votes = vote(&CouncilStatement::Announcement(&statement));
+        let proofs = keys.iter().map(|keys| PossessionProof::new(keys, &domain).into()).collect();
+        let act = async |action| client.instruct(&AccountKey::ed25519(BANK), ClusterId(CLUSTER), None, &action).await;
+        act(Action::Announce(Box::new(Announcing { committee: COMMITTEE, next, proofs, votes }))).await?;
+        // The delay passes by the ledger's time.
+        for _ in 0..PATIENCE_S {
+            sleep(Duration::from_secs(1)).await;
+            if act(Action::Mature { committee: COMMITTEE, announcement: id }).await.is_ok() {
+                break;
+            }
+        }
+        let announced: Option<Announced> = client.entry(&StateKey::Announcement(COMMITTEE, id)).await?;
+        let acceptance = announced.and_then(|announced| announced.acceptance(id)).ok_or("it has not matured")?;
+        act(Action::Install { committee: COMMITTEE, announcement: id, votes: vote(&acceptance) }).await?;
         self.epoch = epoch;
         Ok(json!({ "epoch": epoch }))
     }

@@ -24,7 +24,8 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
       <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="This account is stuck">
         <Text size="sm">
           Two conflicting orders were signed with number {sequence.toString()}, perhaps on two devices, so neither can get
-          enough votes any more. You can still receive. A ledger unlocks no numbers: ask the committee&apos;s operators.
+          enough votes any more. You can still receive. No page can request to unlock it on a ledger: ask the committee&apos;s
+          operators.
         </Text>
       </Alert>
     );
