@@ -126,14 +126,15 @@ impl CommitteeClient {
         Ok(self.read(&StateKey::EventIndex(self.number), oldest).await?.unwrap_or_default())
     }
 
-    /// The number of the newest group that the committee has been sent, in the newest state that f + 1 members show.
+    /// The number and the time of the newest group that the committee has been sent, in the newest state that f + 1
+    /// members show. Both are zero before the first one.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn newest_group(&self) -> Result<u64, ClientError> {
+    pub async fn newest_group(&self) -> Result<(u64, Time), ClientError> {
         let sent = StateKey::Sent(Receiver::Committee(self.number));
-        let (due, _): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
-        Ok(due.next.saturating_sub(1))
+        let (due, time): (Cursor, Option<Time>) = self.read(&sent, Time(0)).await?.unwrap_or_default();
+        Ok((due.next.saturating_sub(1), time.unwrap_or_default()))
     }
 
     /// What the committee's accounts have of an asset in all, in a state of `oldest` or later.
@@ -186,8 +187,8 @@ impl CommitteeClient {
         self.read(&StateKey::Announcement(self.number, id), oldest).await
     }
 
-    /// The newest [`ANNOUNCEMENTS_READ_MAX`] announcements of the epoch that comes next, the newest first, in states of `oldest` or later. Each has an
-    /// id.
+    /// The newest [`ANNOUNCEMENTS_READ_MAX`] announcements of the epoch that comes next, the newest first, in states of
+    /// `oldest` or later. Each has an id.
     ///
     /// # Errors
     /// See [`ClientError`].

@@ -19,7 +19,6 @@ use fastpay_ledger_client::{ClientError, CommitteeClient, GroupReader, GroupsErr
 use fastpay_ledger_statement::{
     CommitteeEvent, CommitteeNumber, Cursor as Due, EventKind, Message, Receiver, VerifiedGroup,
 };
-use fastpay_program::Clock;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -27,8 +26,8 @@ use super::Batch;
 use crate::authority::deposit_sink::ShardEvent;
 use crate::authority::shard::ChainTime;
 
-/// Whoever has all groups up to what the head was at most so long ago is at the head: there may be a group at every height,
-/// and the newest is always under way.
+/// Whoever has all groups up to what the head was at most so long ago is at the head: there may be a group at every
+/// height, and the newest is always under way.
 const HEAD_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// The configuration of a committee on a ledger.
@@ -133,8 +132,8 @@ impl LedgerDeployment {
 /// Events of groups that follow each other, and where the next part begins.
 #[derive(Debug)]
 pub struct LedgerEvents {
-    /// The events, each with the time of its group in seconds since 1970.
-    pub events: Vec<(CommitteeEvent, u64)>,
+    /// The events, in the order of their indices.
+    pub events: Vec<CommitteeEvent>,
     /// The position after the groups.
     pub cursor: Cursor,
     /// Whether the position is before the head.
@@ -152,14 +151,23 @@ struct Installed {
     end: EpochEnd,
 }
 
+/// The newest group in the state that was read last.
+#[derive(Clone, Copy)]
+struct Head {
+    number: u64,
+    /// Its time, in seconds since 1970.
+    time: u64,
+    asked_at: Instant,
+}
+
 /// Reads the groups for one committee.
 pub struct LedgerSource {
     reader: GroupReader,
     ledger: Arc<CommitteeClient>,
     /// In seconds.
     unlock_window: u64,
-    /// The newest group in the state that was read last, and when it was asked for.
-    head: Option<(u64, Instant)>,
+    /// The head, once it is known.
+    head: Option<Head>,
     /// What the newest batch installs, in order.
     installed: Vec<Installed>,
 }
@@ -188,17 +196,17 @@ impl LedgerSource {
         self.installed.clear();
         // The window of a request begins when this authority reads it, not when it was made: while it was away, nobody
         // could bring a certificate here, or have an order upheld without it.
-        let read_at = Clock::system().now_ms() / 1_000;
-        let voidable_at = |now: u64| now.max(read_at).saturating_add(time.unlock_window);
-        let events = events.iter().map(|(event, now)| self.event(event, voidable_at(*now))).collect();
+        let read_at = self.head.map_or(time.block_time, |head| head.time.max(time.block_time));
+        let voidable_at = read_at.saturating_add(time.unlock_window);
+        let events = events.iter().map(|event| self.event(event, voidable_at)).collect();
         Ok(Batch { events, cursor, newest: cursor.block_number, has_more, time })
     }
 
     /// The events after `cursor`, at whose position the time is `time`: certified, without gap, and possible.
     ///
     /// # Errors
-    /// [`LedgerError::Groups`], [`LedgerError::Impossible`]; [`LedgerError::Client`] if there are none and it is not known
-    /// whether that is the head.
+    /// [`LedgerError::Groups`], [`LedgerError::Impossible`]; [`LedgerError::Client`] if the head was never known, or
+    /// there are none and it is not known whether that is the head.
     pub async fn next_events(&mut self, cursor: &Cursor, time: ChainTime) -> Result<LedgerEvents, LedgerError> {
         let next = cursor.block_number.saturating_add(1);
         let groups = self.reader.next(Due { next, previous: cursor.block_hash }).await?;
@@ -211,25 +219,24 @@ impl LedgerSource {
             cursor = position(group.cursor(), last);
         }
         let has_more = match self.is_before_head(cursor.block_number).await {
-            Err(error) if groups.is_empty() => return Err(error.into()),
+            Err(error) if groups.is_empty() || self.head.is_none() => return Err(error.into()),
             is_before_head => is_before_head.unwrap_or(true),
         };
         Ok(LedgerEvents { events, cursor, has_more, time })
     }
 
-    /// Whether the cluster had sent a group after this one lately, by a state that f + 1 members show. No clock tells, and a
-    /// member that lags or lies cannot show the last group that it has for the newest.
+    /// Whether the cluster had sent a group after this one lately, by a state that f + 1 members show. No clock tells,
+    /// and a member that lags or lies cannot show the last group that it has for the newest.
     async fn is_before_head(&mut self, number: u64) -> Result<bool, ClientError> {
         let head = match self.head {
-            Some((head, asked_at)) if number < head || asked_at.elapsed() <= HEAD_AGE_MAX => head,
+            Some(head) if number < head.number || head.asked_at.elapsed() <= HEAD_AGE_MAX => head,
             _ => {
                 let asked_at = Instant::now();
-                let head = self.ledger.newest_group().await?;
-                self.head = Some((head, asked_at));
-                head
+                let (number, time) = self.ledger.newest_group().await?;
+                *self.head.insert(Head { number, time: time.0 / 1_000, asked_at })
             }
         };
-        Ok(number < head)
+        Ok(number < head.number)
     }
 
     /// The committees up to the newest group, from all groups. `first` is that of epoch 0.
@@ -254,7 +261,7 @@ impl LedgerSource {
         group: &VerifiedGroup,
         mut last: TransactionIndex,
         time: &mut ChainTime,
-        events: &mut Vec<(CommitteeEvent, u64)>,
+        events: &mut Vec<CommitteeEvent>,
     ) -> Result<TransactionIndex, LedgerFault> {
         let now = group.time().0 / 1_000;
         if now < time.block_time {
@@ -275,7 +282,7 @@ impl LedgerSource {
                     return Err(LedgerFault::Deposit(last));
                 }
             }
-            events.push((event.clone(), now));
+            events.push(event.clone());
         }
         Ok(last)
     }

@@ -33,7 +33,7 @@ pub(super) async fn read(
     let (mut events, mut needless, mut told_at) = (Vec::new(), None, cursor.block_number);
     loop {
         let read = next(&mut source, &cursor, time, told).await?;
-        let fresh = read.events.iter().map(|(event, _)| event).filter(|event| event.index > after);
+        let fresh = read.events.iter().filter(|event| event.index > after);
         events.extend(fresh.map(|event| convert(event, &domain)));
         (cursor, time) = (read.cursor, read.time);
         needless = if cursor.last_index <= after { Some((cursor, time.block_time)) } else { needless };
