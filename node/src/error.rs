@@ -124,6 +124,7 @@ impl CommandError {
             Self::Join(JoinError::Node { .. }) | Self::Leave(LeaveError::Node { .. }) => ErrorKind::Unreachable,
             Self::Leave(LeaveError::Mark { .. }) => ErrorKind::Storage,
             Self::Leave(LeaveError::Storage(error)) => of_storage(error),
+            Self::Leave(LeaveError::Ledger(error)) => of_ledger(error),
             Self::Join(JoinError::Config(_) | JoinError::Neither(..)) | Self::Leave(_) => ErrorKind::Config,
             Self::NotYet(_) | Self::NotInstalled(_) => ErrorKind::Timeout,
             Self::System(_) => ErrorKind::System,
@@ -277,6 +278,8 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
     use CommitteeError as E;
     match error {
         E::NoPrimary | E::OtherDigest | E::Config(_) | E::NoEndpoints => ErrorKind::Config,
+        E::NotOnLedger(_) => ErrorKind::Argument,
+        E::Ledger(error) => of_ledger(error),
         E::File { .. } | E::NotACommittee(_) | E::Epoch { .. } | E::Chain { .. } => ErrorKind::Argument,
         E::RaiseEpoch { .. } | E::CapNotRaised { .. } => ErrorKind::Argument,
         E::CompromisedSince(_) | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
@@ -299,7 +302,7 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::Stored { .. } | E::OtherTransaction { .. } => ErrorKind::Storage,
         E::Undone | E::NoInstallation(_) => ErrorKind::Primary,
         E::Send(error) => of_send(error),
-        E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,
+        E::Node { .. } | E::NotSynchronized { .. } | E::NotFollowed { .. } => ErrorKind::Unreachable,
         E::NotFinal { .. } | E::OtherChain(_) | E::Disagreement { .. } => ErrorKind::Primary,
         E::Primary(_) | E::Committees(_) => ErrorKind::Primary,
     }

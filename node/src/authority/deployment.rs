@@ -119,6 +119,17 @@ pub async fn load(reader: impl Into<Reader<'_>>) -> Result<Deployment, Deploymen
     }
 }
 
+/// The domain of all signatures of a deployment. Nobody is asked. Must be called within a tokio runtime.
+///
+/// # Errors
+/// If the ledger's file cannot be used.
+pub fn domain_of(primary: &PrimarySection) -> Result<Domain, LedgerError> {
+    match primary {
+        PrimarySection::Ethereum(config) => Ok(Domain::new(config.chain_id, config.contract)),
+        PrimarySection::Ledger(config) => Ok(LedgerDeployment::read(config)?.ledger().domain()),
+    }
+}
+
 /// A committee on a ledger, and the one of epoch 0.
 fn on_ledger(config: &LedgerConfig) -> Result<(Box<LedgerDeployment>, Committees), LedgerError> {
     let ledger = Box::new(LedgerDeployment::read(config)?);

@@ -66,6 +66,9 @@ pub(super) fn sign(command: SignCommand) -> Result<(), CommandError> {
         SignCommand::Prove { keys: folder, signing } => {
             let SigningArguments { out, passphrase_file, config } = signing;
             let pair = keys::read(&KeyFiles::in_folder(&folder), &passphrase_source(passphrase_file))?;
+            // A ledger's connections belong to a runtime, also if none is made.
+            let runtime = runtime()?;
+            let _entered = runtime.enter();
             let proof = committee::prove(&config.read()?, &pair)?;
             return write_out(&document(&proof), out);
         }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, Network, NetworkError, ShardClient};
-use fastpay_core::{AccountId, AuthorityName, Domain, Epoch, JournalPosition, SequenceNumber};
+use fastpay_core::{AccountId, AuthorityName, Epoch, JournalPosition, SequenceNumber};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -25,6 +25,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{own_node, stop};
 use crate::authority::config::{Config, ConfigError};
+use crate::authority::deployment::domain_of;
+use crate::authority::funding::LedgerError;
 use crate::authority::known_committees;
 use crate::authority::storage::StorageError;
 
@@ -88,12 +90,12 @@ pub enum LeaveError {
     /// The endpoints cannot be used.
     #[error(transparent)]
     Endpoints(#[from] NetworkError),
-    /// There is no contract that could change the committee.
-    #[error(
-        "the configuration has no [primary] on Ethereum. Without a Primary nobody leaves. On a ledger, keep the node running \
-         until the members of the next committee vote"
-    )]
+    /// There is no Primary that could change the committee.
+    #[error("the configuration has no [primary]. Without a Primary nobody leaves")]
     NoPrimary,
+    /// The ledger's file cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// Nobody can be asked.
     #[error("configure `endpoints`, the file that lists the other authorities: they are asked what they have executed")]
     NoEndpoints,
@@ -166,10 +168,9 @@ async fn watch(
     is_enough: fn(&LeaveReport) -> bool,
     tell: &mut dyn FnMut(String),
 ) -> Result<LeaveReport, LeaveError> {
-    let primary = config.ethereum().ok_or(LeaveError::NoPrimary)?;
+    let domain = domain_of(config.primary.as_ref().ok_or(LeaveError::NoPrimary)?)?;
     let endpoints = Endpoints::read(config.endpoints.as_ref().ok_or(LeaveError::NoEndpoints)?);
     let endpoints = endpoints.map_err(NetworkError::from)?;
-    let domain = Domain::new(primary.chain_id, primary.contract);
     let mut own = Vec::new();
     for address in config.shard_addresses()? {
         own.push(own_node::client(config, address).map_err(|(address, error)| LeaveError::Node { address, error })?);

@@ -114,12 +114,12 @@ impl Scene {
         Self::with(place, committee, &base, shards)
     }
 
-    /// The same, of the committee on this ledger.
-    pub fn on_ledger(ledger: &ScriptedLedger, shards: &[u32]) -> Self {
+    /// The same, of the committee on this ledger, whose members have these keys.
+    pub fn on_ledger(ledger: &ScriptedLedger, keys: Vec<AuthorityKeys>, shards: &[u32]) -> Self {
         let place = authority::Scene::new();
         place.init(1).unwrap();
         let config = LedgerConfig { file: ledger.write(place.folder.path()), committee: COMMITTEE };
-        let committee = TestCommittee::with(4, ledger.history().domain(), Epoch(0));
+        let committee = TestCommittee::of(keys, ledger.history().domain(), Epoch(0));
         let primary = Some(PrimarySection::Ledger(config));
         let base = Config { genesis: None, primary, ..place.config() };
         Self::with(place, committee, &base, shards)

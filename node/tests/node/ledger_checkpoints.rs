@@ -34,7 +34,7 @@ fn owners() -> Vec<TestAccount> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checkpoints_hold_what_a_ledger_funded_paid_and_installed_and_journals_begin_at_them() {
     let ledger = ledger().await;
-    let mut scene = Scene::on_ledger(&ledger, &[1, 2, 3]);
+    let mut scene = Scene::on_ledger(&ledger, TestCommittee::new(4).keys, &[1, 2, 3]);
     scene.start().await;
     let (domain, owners) = (scene.committee.domain, owners());
     ledger.history().fund(&bank(), &owners.iter().map(|owner| (owner.id(), 1_000)).collect::<Vec<_>>());
@@ -107,7 +107,7 @@ async fn checkpoints_hold_what_a_ledger_funded_paid_and_installed_and_journals_b
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_on_a_ledger_make_checkpoints_by_themselves_and_end_their_journals() {
     let ledger = ledger().await;
-    let mut scene = Scene::on_ledger(&ledger, &[1, 2, 1, 1]);
+    let mut scene = Scene::on_ledger(&ledger, TestCommittee::new(4).keys, &[1, 2, 1, 1]);
     configure(&mut scene, 0);
     set_times(&mut scene, TIMES);
     for member in &mut scene.members {

@@ -33,6 +33,7 @@ mod http_unlock;
 mod joining;
 mod leaving;
 mod ledger_checkpoints;
+mod ledger_committee;
 mod network;
 mod on_ledger;
 mod operator;

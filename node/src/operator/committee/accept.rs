@@ -7,9 +7,10 @@ use fastpay_ethereum::{Clock, Cursor};
 
 use super::announcement::{announcement, check_members};
 use super::checkpoint::check_checkpoint;
+use super::council::Council;
 use super::describe::describe;
-use super::nodes::{Heads, Nodes};
-use super::{Ballot, CommitteeError, VoteFile, check_begun, member, vote};
+use super::nodes::Heads;
+use super::{Ballot, CommitteeError, State, VoteFile, check_begun, member, vote};
 use crate::authority::config::Config;
 use crate::authority::follower;
 
@@ -26,18 +27,39 @@ pub async fn accept(
     proofs: &[PathBuf],
     block: Option<u64>,
 ) -> Result<Ballot, CommitteeError> {
-    let nodes = Nodes::connect(config).await?;
-    let domain = nodes.domain();
+    let council = Council::connect(config).await?;
+    let domain = council.domain();
     let announcement = announcement(file, &domain)?;
-    let committees = nodes.committees().await?;
+    let committees = council.committees().await?;
     check_members(&announcement, proofs, &domain, &committees)?;
     check_checkpoint(config, &domain, &committees, announcement.checkpoint)?;
     let (epoch, voter) = (announcement.committee.epoch(), member(keys, &announcement.committee)?);
-    let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
+    let id = council.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
+    let is_new = !committees.current().members().contains(&voter.public());
+    let nodes = match &council {
+        Council::Contract(nodes) => nodes,
+        Council::Ledger(_) if block.is_some() => return Err(CommitteeError::NotOnLedger("--block")),
+        Council::Ledger(ledger) => {
+            let facts = ledger.facts(&announcement, &[]).await?;
+            let clock = facts.clock.ok_or(CommitteeError::NotAnnounced(id))?;
+            if facts.state == State::Lapsed {
+                return Err(CommitteeError::Lapsed(clock.lapses_at));
+            }
+            let statement = ledger.acceptance(id).await?.ok_or(CommitteeError::NotMatured(clock.installable_at))?;
+            if announcement.compromised_since == epoch && is_new && config.endpoints.is_none() {
+                return Err(CommitteeError::NoEndpoints);
+            }
+            check_begun(config, &committees)?;
+            ledger.await_follower(&config.data).await?;
+            let vote = vote(voter, &domain, epoch, &statement);
+            let terms = describe(&council, &announcement, &committees).await?;
+            let text = format!("{terms}announcement {id} of epoch {epoch}\nsigned as authority {}", vote.authority);
+            return Ok(Ballot { text, vote });
+        }
+    };
     let clock = nodes.clock_of(id).await?.ok_or(CommitteeError::NotAnnounced(id))?;
     let block = accepted_block(&clock, block, nodes.heads().await?)?;
     let block_hash = nodes.final_hash(block).await?;
-    let is_new = !committees.current().members().contains(&voter.public());
     let joins = !clock.is_recovery && announcement.compromised_since == epoch;
     if joins && is_new && config.endpoints.is_none() {
         return Err(CommitteeError::NoEndpoints);
@@ -50,7 +72,7 @@ pub async fn accept(
     let statement = CouncilStatement::Acceptance { epoch, announcement: id, block_hash };
     nodes.check_digest(&statement).await?;
     let vote = VoteFile { block: Some(block), ..vote(voter, &domain, epoch, &statement) };
-    let terms = describe(&nodes, &announcement, &committees).await?;
+    let terms = describe(&council, &announcement, &committees).await?;
     let text = terms + &text(&clock, epoch, id, block, &vote.authority.to_string());
     Ok(Ballot { text, vote })
 }

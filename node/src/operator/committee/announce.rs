@@ -4,9 +4,13 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::{Announcement, AuthorityName, Committee, CouncilStatement, Epoch, VerifiedContractVote};
 use fastpay_ethereum::{Call, Step};
+use fastpay_ledger_statement::{Action, Announcing};
 
 use super::announcement::{announcement, check_members};
+use super::council::Council;
 use super::nodes::Nodes;
+use super::on_ledger::{OnLedger, next_committee, quorum_of};
+use super::prove::Proof;
 use super::transaction::{Courier, Payer, Steps, Tell};
 use super::votes::{valid, voters, votes};
 use super::{CommitteeError, Proposal};
@@ -28,7 +32,7 @@ pub struct Announce<'a> {
     pub is_recovery: bool,
 }
 
-/// Announces a committee, and returns once that is final. Does nothing if it is announced.
+/// Announces a committee, and returns once that is final. On a ledger the key signs an instruction. Does nothing if it is announced.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -38,30 +42,35 @@ pub async fn announce(
     what: &Announce<'_>,
     told: Tell<'_>,
 ) -> Result<Proposal, CommitteeError> {
-    let nodes = Nodes::connect(config).await?;
-    let domain = nodes.domain();
+    let council = Council::connect(config).await?;
+    let domain = council.domain();
     let announcement = announcement(what.announcement, &domain)?;
+    let nodes = match &council {
+        Council::Contract(nodes) => nodes,
+        Council::Ledger(ledger) => return announce_on(ledger, &council, &payer, (&announcement, what)).await,
+    };
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(what.votes)?;
     let allowed = if what.is_recovery { &[Step::AnnounceRecovery] } else { &[Step::Announce] };
     let steps = Steps { announcement: what.announcement, id, allowed };
-    let courier = Courier::new(&nodes, payer, steps, told).await?;
+    let courier = Courier::new(nodes, payer, steps, told).await?;
     let is_done = async || Ok(nodes.clock_of(id).await?.is_some());
     let committees = nodes.committees().await?;
-    let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
+    let read = async || Proposal::read(&council, &announcement, &committees, (&files, None)).await;
     if is_done().await? {
         nodes.settle(None, told).await?;
         let there = read().await?;
         there.check_open()?;
         return Ok(there);
     }
-    let proofs = check_members(&announcement, what.proofs, &domain, &committees)?.into();
+    let proofs = check_members(&announcement, what.proofs, &domain, &committees)?;
+    let proofs = proofs.iter().flat_map(Proof::packed).collect::<Vec<_>>().into();
     nodes.check_guardian(announcement.guardian).await?;
     nodes.check_deadline(announcement.deadline).await?;
     let call = if what.is_recovery {
         let call = Call::announce_recovery(courier.council(), &announcement, proofs);
-        check_recovery(&nodes, &announcement).await?;
-        check_sender(&nodes, &courier, &call, told).await?;
+        check_recovery(nodes, &announcement).await?;
+        check_sender(nodes, &courier, &call, told).await?;
         call
     } else {
         let current = committees.current();
@@ -71,6 +80,36 @@ pub async fn announce(
         Call::announce(courier.council(), &announcement, proofs, packed.into())
     };
     courier.send(call, is_done, told).await?;
+    read().await
+}
+
+/// The same on a ledger.
+async fn announce_on(
+    ledger: &OnLedger,
+    council: &Council,
+    payer: &Payer,
+    (announcement, what): (&Announcement, &Announce<'_>),
+) -> Result<Proposal, CommitteeError> {
+    if what.is_recovery {
+        return Err(CommitteeError::NotOnLedger("--recovery"));
+    }
+    let (domain, files, committees) = (ledger.domain(), votes(what.votes)?, ledger.committees().await?);
+    let id = domain.council_digest(&CouncilStatement::Announcement(announcement));
+    let read = async || Proposal::read(council, announcement, &committees, (&files, None)).await;
+    let there = read().await?;
+    if there.announced_at.is_some() {
+        there.check_open()?;
+        return Ok(there);
+    }
+    let proofs = check_members(announcement, what.proofs, &domain, &committees)?;
+    council.check_roles(announcement).await?;
+    ledger.check_deadline(announcement.deadline).await?;
+    let (current, proofs) = (committees.current(), proofs.iter().map(Proof::possession).collect());
+    let found = valid(current, id, &files);
+    let votes = quorum_of(current, &found).ok_or_else(|| missing(current, &voters(&found)))?;
+    let announcing = Announcing { committee: ledger.number(), next: next_committee(announcement), proofs, votes };
+    let is_done = async || Ok(read().await?.announced_at.is_some());
+    ledger.carry_out(&payer.key, Action::Announce(Box::new(announcing)), is_done).await?;
     read().await
 }
 

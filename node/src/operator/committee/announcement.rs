@@ -71,30 +71,30 @@ pub(super) fn check_terms(announcement: &Announcement, domain: &Domain) -> Resul
 }
 
 /// Checks what the contract cannot check: that each member has both keys, that no voting key is of small order, and that
-/// no key belonged to another pair in an earlier epoch. Returns the proofs as the contract reads them.
+/// no key belonged to another pair in an earlier epoch. Returns the proofs in the order of the members.
 pub(super) fn check_members(
     announcement: &Announcement,
     proofs: &[PathBuf],
     domain: &Domain,
     committees: &Committees,
-) -> Result<Vec<u8>, CommitteeError> {
+) -> Result<Vec<Proof>, CommitteeError> {
     let current = committees.current().epoch();
     let found = announcement.committee.epoch();
     if found != committees.next_epoch() {
         return Err(CommitteeError::Epoch { current, found });
     }
     let proofs = proofs.iter().map(|path| read::<Proof>(path)).collect::<Result<Vec<_>, _>>()?;
-    let mut packed = Vec::new();
+    let mut ordered = Vec::new();
     for member in announcement.committee.members() {
         let proof = proofs.iter().find(|proof| proof.authority() == *member);
         let proof = proof.ok_or(CommitteeError::MissingProof(member.name))?;
         proof.verify(domain)?;
-        packed.extend(proof.packed());
+        ordered.push(proof.clone());
     }
     if let Some((epoch, before, now)) = committees.other_pair(&announcement.committee) {
         return Err(CommitteeError::OtherPair { epoch, before, now });
     }
-    Ok(packed)
+    Ok(ordered)
 }
 
 #[cfg(test)]

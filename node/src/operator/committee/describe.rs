@@ -4,7 +4,7 @@ use fastpay_core::{Announcement, Committees, Digest, PrimaryAddress};
 use fastpay_ethereum::utc;
 
 use super::CommitteeError;
-use super::nodes::Nodes;
+use super::council::Council;
 use crate::authority::voter_status::all_join_in;
 
 /// How many members of the announced committee join before they vote: those whose pair is new, or all. After keys
@@ -20,15 +20,15 @@ pub(super) fn joining(announcement: &Announcement, committees: &Committees) -> u
 
 /// Describes the announcement to the operator who proposes or signs it, or to the guardian who endorses it.
 pub(super) async fn describe(
-    nodes: &Nodes,
+    council: &Council,
     announcement: &Announcement,
     committees: &Committees,
 ) -> Result<String, CommitteeError> {
-    let (guardian, recovery) = nodes.roles().await?;
-    let (next, now, domain) = (&announcement.committee, committees.current(), nodes.domain());
+    let (guardian, recovery) = council.roles().await?;
+    let (next, now) = (&announcement.committee, committees.current());
     let mut text = String::new();
     let mut line = |line: String| text.extend([line.as_str(), "\n"]);
-    line(format!("contract {} on chain {}", domain.contract(), domain.chain_id()));
+    line(council.place());
     line(format!("epoch {} with {} authorities, quorum {}:", next.epoch(), next.members().len(), next.quorum()));
     for member in next.members() {
         let known = if now.members().contains(member) { "as now" } else { "new keys" };

@@ -10,6 +10,7 @@ use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
 use crate::authority::certification::ArchiveError;
 use crate::authority::config::ConfigError;
+use crate::authority::funding::LedgerError;
 use crate::authority::rollback::DetectionError;
 use crate::authority::storage::StorageError;
 use crate::operator::recover::RecoverError;
@@ -17,9 +18,15 @@ use crate::operator::recover::RecoverError;
 /// Why nothing was signed or sent.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitteeError {
-    /// There is no contract.
-    #[error("the configuration has no [primary] on Ethereum: a committee without a contract cannot be changed")]
+    /// There is no Primary.
+    #[error("the configuration has no [primary]: a committee without one cannot be changed")]
     NoPrimary,
+    /// A ledger has nothing of that kind.
+    #[error("{0} is for a contract, and the configuration's [primary] is a ledger")]
+    NotOnLedger(&'static str),
+    /// The ledger cannot be read, or refuses the step.
+    #[error(transparent)]
+    Ledger(Box<LedgerError>),
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}")]
     File {
@@ -179,6 +186,17 @@ pub enum CommitteeError {
         at: Option<u64>,
         /// The block that it must reach.
         block: u64,
+    },
+    /// This authority's own node has not followed the ledger far enough.
+    #[error(
+        "this authority's node has followed the ledger up to group {}, and the ledger has sent group {group}; start it and wait \
+         until it is ready", .at.map_or("none".to_owned(), |at| at.to_string())
+    )]
+    NotFollowed {
+        /// The group that it has reached.
+        at: Option<u64>,
+        /// The group that it must reach.
+        group: u64,
     },
     /// This authority's own node follows another chain.
     #[error(
@@ -341,7 +359,9 @@ pub enum CommitteeError {
         found: String,
     },
     /// What was done is not done in a final block.
-    #[error("the chain has replaced the block in which it was done; run the command again")]
+    #[error(
+        "the chain has replaced the block in which it was done, or the ledger does not show it yet; run the command again"
+    )]
     Undone,
     /// The transaction was not carried out.
     #[error(transparent)]
@@ -398,6 +418,12 @@ pub enum CommitteeError {
     /// The committees cannot be read.
     #[error(transparent)]
     Committees(#[from] DepositsError),
+}
+
+impl From<LedgerError> for CommitteeError {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(Box::new(error))
+    }
 }
 
 impl From<SendError> for CommitteeError {

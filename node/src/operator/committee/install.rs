@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use fastpay_core::{CouncilStatement, VerifiedContractVote};
+use fastpay_core::{Announcement, CouncilStatement, VerifiedContractVote};
 use fastpay_ethereum::{Call, ICouncil::ICouncilErrors, Revert, Step};
+use fastpay_ledger_statement::Action;
 
 use super::announcement::announcement;
-use super::nodes::Nodes;
+use super::council::Council;
+use super::on_ledger::{OnLedger, quorum_of};
 use super::transaction::{Courier, Payer, Steps, Tell, reverted};
-use super::votes::{acceptances, votes};
+use super::votes::{acceptances, valid, votes};
 use super::{CommitteeError, Proposal, State};
 use crate::authority::config::Config;
 
@@ -24,14 +26,18 @@ pub async fn install(
     (file, accepted): (&Path, &[PathBuf]),
     told: Tell<'_>,
 ) -> Result<Proposal, CommitteeError> {
-    let nodes = Nodes::connect(config).await?;
-    let announcement = announcement(file, &nodes.domain())?;
+    let council = Council::connect(config).await?;
+    let announcement = announcement(file, &council.domain())?;
+    let nodes = match &council {
+        Council::Contract(nodes) => nodes,
+        Council::Ledger(ledger) => return install_on(ledger, &council, &payer, (&announcement, accepted)).await,
+    };
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let files = votes(accepted)?;
     let steps = Steps { announcement: file, id, allowed: &[Step::Mature, Step::Install] };
-    let courier = Courier::new(&nodes, payer, steps, told).await?;
+    let courier = Courier::new(nodes, payer, steps, told).await?;
     let committees = nodes.committees().await?;
-    let read = async || Proposal::read(&nodes, &announcement, &committees, (&files, None)).await;
+    let read = async || Proposal::read(&council, &announcement, &committees, (&files, None)).await;
     let mut there = read().await?;
     there.check_open()?;
     match (there.state, there.installable_at) {
@@ -50,7 +56,7 @@ pub async fn install(
         }
     }
     let (State::Matured, Some(matured)) = (there.state, there.matured_block) else { return Ok(there) };
-    let found = acceptances(&nodes, &announcement, matured, &files).await?;
+    let found = acceptances(nodes, &announcement, matured, &files).await?;
     let Some(packed) = VerifiedContractVote::quorum(&announcement.committee, found.digest, &found.votes) else {
         return Ok(there);
     };
@@ -60,5 +66,39 @@ pub async fn install(
         Some(Revert::Council(ICouncilErrors::UnknownBlock(_))) => CommitteeError::BlockForgotten(found.block),
         _ => error,
     })?;
+    read().await
+}
+
+/// The same on a ledger.
+async fn install_on(
+    ledger: &OnLedger,
+    council: &Council,
+    payer: &Payer,
+    (announcement, accepted): (&Announcement, &[PathBuf]),
+) -> Result<Proposal, CommitteeError> {
+    let (files, committees) = (votes(accepted)?, ledger.committees().await?);
+    let read = async || Proposal::read(council, announcement, &committees, (&files, None)).await;
+    let mut there = read().await?;
+    there.check_open()?;
+    let (committee, id) = (ledger.number(), there.id);
+    match (there.state, there.installable_at) {
+        (State::Announced, Some(at)) => {
+            return Err(CommitteeError::TooEarly { at, is_endorsed: there.endorsed_at.is_some() });
+        }
+        (State::Installable, _) => {
+            let is_done = async || Ok(ledger.acceptance(id).await?.is_some());
+            ledger.carry_out(&payer.key, Action::Mature { committee, announcement: id }, is_done).await?;
+            there = read().await?;
+        }
+        _ => {}
+    }
+    let Some(acceptance) = ledger.acceptance(id).await?.filter(|_| there.state == State::Matured) else {
+        return Ok(there);
+    };
+    let digest = ledger.domain().council_digest(&acceptance);
+    let found = valid(&announcement.committee, digest, &files);
+    let Some(votes) = quorum_of(&announcement.committee, &found) else { return Ok(there) };
+    let is_done = async || Ok(read().await?.state == State::Installed);
+    ledger.carry_out(&payer.key, Action::Install { committee, announcement: id, votes }, is_done).await?;
     read().await
 }

@@ -1,4 +1,4 @@
-//! What an operator does for `Council` and for the queue: replaces the committee, and signs heartbeats, higher deposit caps,
+//! What an operator does for `Council`, or for the settlement cluster of a ledger, and for the queue: replaces the committee, and signs heartbeats, higher deposit caps,
 //! the adoption of a rebuilt checkpoint, and the release of a redemption that the committee does not know.
 //!
 //! ```text
@@ -13,7 +13,8 @@
 //! The commands need the configuration and the Primary; those that sign need the keys, and those that send
 //! (`announce`, `endorse`, `install`) an Ethereum key. `accept`, and after a recovery `sign`, also read the data folder.
 //! `release` asks the running node, and so does `sign` for a member that had to join the current epoch, unless the data
-//! folder says that it has. All configured Ethereum nodes must agree: nothing must rest on one node's answer.
+//! folder says that it has. All configured Ethereum nodes must agree: nothing must rest on one node's answer. On a ledger
+//! f + 1 members show what is read (`on_ledger`), and the Ethereum key signs instructions.
 
 mod accept;
 mod adopt;
@@ -21,12 +22,14 @@ mod announce;
 mod announcement;
 mod cap;
 mod checkpoint;
+mod council;
 mod describe;
 mod endorse;
 mod error;
 mod heartbeat;
 mod install;
 mod nodes;
+mod on_ledger;
 mod proposal;
 mod propose;
 mod prove;

@@ -7,7 +7,7 @@ use fastpay_ethereum::{Clock, EpochReader, Primary, PrimaryConfig, PrimaryError}
 use tokio::time::sleep;
 
 use super::{CommitteeError, Tell};
-use crate::authority::config::Config;
+use crate::authority::config::{Config, PrimarySection};
 
 /// The contract accepts an announcement if its deadline is at most this far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;
@@ -57,7 +57,11 @@ impl Heads {
 impl Nodes {
     /// Connects to every node: a node that does not answer cannot agree.
     pub(super) async fn connect(config: &Config) -> Result<Self, CommitteeError> {
-        let config = config.ethereum().cloned().ok_or(CommitteeError::NoPrimary)?;
+        let config = match &config.primary {
+            Some(PrimarySection::Ethereum(config)) => config.clone(),
+            Some(PrimarySection::Ledger(_)) => return Err(CommitteeError::NotOnLedger("this command")),
+            None => return Err(CommitteeError::NoPrimary),
+        };
         let mut nodes = Vec::new();
         for url in &config.rpc_urls {
             let node = Primary::connect(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() }).await?;

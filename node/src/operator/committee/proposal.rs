@@ -8,6 +8,7 @@ use fastpay_core::{
 use fastpay_ethereum::{Clock, RANGE_BLOCKS_DEFAULT, utc};
 use serde::Serialize;
 
+use super::council::{Council, Facts};
 use super::describe::{checkpoint, role};
 use super::nodes::{Heads, Nodes};
 use super::votes::{Acceptances, acceptances, valid, verified, voters, voters_in};
@@ -84,22 +85,23 @@ pub struct Proposal {
     /// The guardian and the recovery address in the newest block.
     #[serde(skip)]
     roles_now: (PrimaryAddress, PrimaryAddress),
+    /// Whether acceptances name the block in which it matured, or a later one: on a ledger none is named.
+    #[serde(skip)]
+    names_blocks: bool,
 }
 
 impl Proposal {
     /// Reads the state of an announcement. `votes` are the members' files, of both kinds; `packed` those with which it was
     /// announced, if they are known.
     pub(super) async fn read(
-        nodes: &Nodes,
+        council: &Council,
         announcement: &Announcement,
         committees: &Committees,
         (votes, packed): (&[VoteFile], Option<&[u8]>),
     ) -> Result<Self, CommitteeError> {
-        let id = nodes.domain().council_digest(&CouncilStatement::Announcement(announcement));
+        let id = council.domain().council_digest(&CouncilStatement::Announcement(announcement));
         let Announcement { committee, guardian, recovery, compromised_since, checkpoint, deadline } = announcement;
-        let clock = nodes.clock_of(id).await?;
-        let heads = nodes.heads().await?;
-        let state = state(nodes, announcement, clock.as_ref(), heads).await?;
+        let Facts { clock, state, accepted, roles, is_forgotten } = council.facts(announcement, votes).await?;
         // Those who decide on it are the members of the epoch before.
         let before = committee.epoch().0.checked_sub(1).and_then(|before| committees.get(Epoch(before)));
         if before.is_none() && clock.is_none() {
@@ -113,10 +115,7 @@ impl Proposal {
             signed_by.dedup();
         }
         let matured_block = clock.and_then(|clock| clock.matured_block);
-        let accepted = match matured_block {
-            Some(matured) => acceptances(nodes, announcement, matured, votes).await?,
-            None => Acceptances::default(),
-        };
+        let names_blocks = matches!(council, Council::Contract(_));
         let accepted_by = voters(&accepted.votes);
         let counts = |vote: &VoteFile| {
             before.is_some_and(|before| verified(before, id, vote).is_some())
@@ -141,14 +140,14 @@ impl Proposal {
             lapses_at: clock.map(|clock| clock.lapses_at),
             matured_block,
             signatures_needed: before.map(|before| before.quorum()),
-            accepted_block: Some(accepted.block).filter(|_| !accepted_by.is_empty()),
+            accepted_block: Some(accepted.block).filter(|_| names_blocks && !accepted_by.is_empty()),
             acceptances_needed: committee.quorum(),
             ignored,
             signed_by,
             accepted_by,
-            roles_now: nodes.roles().await?,
+            roles_now: roles,
+            names_blocks,
         };
-        let is_forgotten = matured_block.is_some_and(|block| heads.forgot(block));
         proposal.next = proposal.next_step(is_forgotten);
         Ok(proposal)
     }
@@ -169,7 +168,7 @@ impl Proposal {
         let Self { signed_by, signatures_needed, accepted_by, acceptances_needed, .. } = self;
         let (signed, accepted) = (signed_by.len(), accepted_by.len());
         match self.state {
-            State::Proposed if self.compromised_since == Epoch(0) && signed == 0 => {
+            State::Proposed if self.names_blocks && self.compromised_since == Epoch(0) && signed == 0 => {
                 "a quorum signs it (`committee sign`); or the recovery address announces it, if the committee has been silent \
                  for 120 days (`committee announce --recovery`)"
                     .into()
@@ -195,6 +194,7 @@ impl Proposal {
                         format!("once block {block} is final (`committee accept`)")
                     }
                     Some(block) => format!("once block {block} is final (`committee accept --block {block}`)"),
+                    None if !self.names_blocks => "(`committee accept`)".into(),
                     None => "with a newer final block, all with the same one (`committee accept --block`)".into(),
                 },
                 self.lapses_at.map(utc).unwrap_or_default()
@@ -209,6 +209,24 @@ impl Proposal {
             State::Lapsed | State::Ended => "propose anew (`committee propose`), if it is still wanted".into(),
         }
     }
+}
+
+/// How far an announcement has come on a contract, with the acceptances among `votes`.
+pub(super) async fn facts(
+    nodes: &Nodes,
+    announcement: &Announcement,
+    votes: &[VoteFile],
+) -> Result<Facts, CommitteeError> {
+    let id = nodes.domain().council_digest(&CouncilStatement::Announcement(announcement));
+    let (clock, heads) = (nodes.clock_of(id).await?, nodes.heads().await?);
+    let state = state(nodes, announcement, clock.as_ref(), heads).await?;
+    let matured = clock.and_then(|clock| clock.matured_block);
+    let accepted = match matured {
+        Some(matured) => acceptances(nodes, announcement, matured, votes).await?,
+        None => Acceptances::default(),
+    };
+    let is_forgotten = matured.is_some_and(|block| heads.forgot(block));
+    Ok(Facts { clock, state, accepted, roles: nodes.roles().await?, is_forgotten })
 }
 
 /// The state in the newest block.
@@ -316,6 +334,9 @@ impl fmt::Display for Proposal {
                 "  matured in block {block}; accepted with block {named} by {}",
                 of(&self.accepted_by, self.acceptances_needed)
             )?;
+        }
+        if !self.names_blocks && matches!(self.state, State::Matured | State::Installed) {
+            writeln!(f, "  matured; accepted by {}", of(&self.accepted_by, self.acceptances_needed))?;
         }
         writeln!(f, "  {}", role("guardian", self.guardian, self.roles_now.0))?;
         writeln!(f, "  {}", role("recovery", self.recovery, self.roles_now.1))?;

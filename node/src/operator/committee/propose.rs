@@ -7,8 +7,8 @@ use fastpay_program::files;
 
 use super::announcement::{announcement, check_members, check_terms, file_of};
 use super::checkpoint::check_checkpoint;
+use super::council::Council;
 use super::describe::describe;
-use super::nodes::Nodes;
 use super::prove::Proof;
 use super::{CommitteeError, Proposal, read};
 use crate::authority::config::Config;
@@ -41,14 +41,14 @@ pub async fn propose(
     terms: &Terms,
     out: &Path,
 ) -> Result<(String, Proposal), CommitteeError> {
-    let nodes = Nodes::connect(config).await?;
-    let domain = nodes.domain();
-    let committees = nodes.committees().await?;
+    let council = Council::connect(config).await?;
+    let domain = council.domain();
+    let committees = council.committees().await?;
     let members = proofs.iter().map(|path| Ok(read::<Proof>(path)?.authority()));
     let epoch = committees.next_epoch();
     let committee = Committee::new(epoch, members.collect::<Result<_, CommitteeError>>()?)?;
-    let (guardian, recovery) = nodes.roles().await?;
-    let deadline = nodes.heads().await?.earliest.saturating_add(terms.days.saturating_mul(DAY_S));
+    let (guardian, recovery) = council.roles().await?;
+    let deadline = council.now().await?.saturating_add(terms.days.saturating_mul(DAY_S));
     let proposed = Announcement {
         committee,
         guardian: terms.guardian.unwrap_or(guardian),
@@ -59,22 +59,22 @@ pub async fn propose(
     };
     check_terms(&proposed, &domain)?;
     check_members(&proposed, proofs, &domain, &committees)?;
-    nodes.check_guardian(proposed.guardian).await?;
+    council.check_roles(&proposed).await?;
     check_checkpoint(config, &domain, &committees, proposed.checkpoint)?;
-    nodes.check_deadline(deadline).await?;
-    nodes.check_digest(&CouncilStatement::Announcement(&proposed)).await?;
+    council.check_deadline(deadline).await?;
+    council.check_digest(&CouncilStatement::Announcement(&proposed)).await?;
     let unwritten = |error| CommitteeError::Stored { path: out.into(), error };
     let proposed = if files::create_public(out, file_of(&proposed, &domain).as_bytes()).map_err(unwritten)? {
         proposed
     } else {
         let there = announcement(out, &domain)?;
         let is_same = there == Announcement { deadline: there.deadline, ..proposed };
-        match nodes.check_deadline(there.deadline).await {
+        match council.check_deadline(there.deadline).await {
             Ok(()) if is_same => there,
             Ok(()) | Err(CommitteeError::Deadline(_)) => return Err(CommitteeError::OtherProposal(out.into())),
             Err(error) => return Err(error),
         }
     };
-    let text = describe(&nodes, &proposed, &committees).await?;
-    Ok((text, Proposal::read(&nodes, &proposed, &committees, (&[], None)).await?))
+    let text = describe(&council, &proposed, &committees).await?;
+    Ok((text, Proposal::read(&council, &proposed, &committees, (&[], None)).await?))
 }

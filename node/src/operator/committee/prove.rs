@@ -4,11 +4,13 @@ use fastpay_core::{
     Authority, AuthorityKeys, AuthorityName, Domain, EcdsaSignature, Ed25519Signature, PossessionError,
     PossessionProof, PrimaryAddress,
 };
+use fastpay_ledger_statement::Possession;
 use fastpay_rpc::json::Hex;
 use serde::{Deserialize, Serialize};
 
 use super::CommitteeError;
 use crate::authority::config::Config;
+use crate::authority::deployment::domain_of;
 
 /// A proof of possession, as its file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,27 +34,36 @@ impl Proof {
         self.redemption_signature.0.into_iter().chain(self.voting_signature.0)
     }
 
+    /// Both signatures, as a ledger reads them.
+    pub(super) fn possession(&self) -> Possession {
+        self.proof().into()
+    }
+
+    fn proof(&self) -> PossessionProof {
+        PossessionProof {
+            authority: self.authority(),
+            redemption_signature: EcdsaSignature(self.redemption_signature.0),
+            voting_signature: Ed25519Signature(self.voting_signature.0),
+        }
+    }
+
     /// Checks both signatures.
     ///
     /// # Errors
     /// See [`PossessionError`].
     pub fn verify(&self, domain: &Domain) -> Result<(), PossessionError> {
-        let proof = PossessionProof {
-            authority: self.authority(),
-            redemption_signature: EcdsaSignature(self.redemption_signature.0),
-            voting_signature: Ed25519Signature(self.voting_signature.0),
-        };
-        proof.verify(domain)
+        self.proof().verify(domain)
     }
 }
 
-/// Proves possession of `keys` to the configured contract, without network access.
+/// Proves possession of `keys` to the configured contract or committee, without network access. Must be called within a
+/// tokio runtime.
 ///
 /// # Errors
-/// If the configuration names no contract.
+/// If the configuration names none.
 pub fn prove(config: &Config, keys: &AuthorityKeys) -> Result<Proof, CommitteeError> {
-    let primary = config.ethereum().ok_or(CommitteeError::NoPrimary)?;
-    let proof = PossessionProof::new(keys, &Domain::new(primary.chain_id, primary.contract));
+    let domain = domain_of(config.primary.as_ref().ok_or(CommitteeError::NoPrimary)?)?;
+    let proof = PossessionProof::new(keys, &domain);
     Ok(Proof {
         voting_key: proof.authority.name,
         redemption_key: proof.authority.redemption_key,

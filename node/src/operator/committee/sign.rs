@@ -8,8 +8,8 @@ use fastpay_core::{AccountId, AuthorityKeys, Committees, CouncilStatement};
 
 use super::announcement::{announcement, check_members};
 use super::checkpoint::check_checkpoint;
+use super::council::Council;
 use super::describe::{describe, joining};
-use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, check_begun, member, own_shard, vote};
 use crate::authority::config::Config;
 use crate::authority::rollback::{Memory, marked};
@@ -27,13 +27,13 @@ pub async fn sign(
     file: &Path,
     proofs: &[PathBuf],
 ) -> Result<Ballot, CommitteeError> {
-    let nodes = Nodes::connect(config).await?;
-    let domain = nodes.domain();
-    let committees = nodes.committees().await?;
+    let council = Council::connect(config).await?;
+    let domain = council.domain();
+    let committees = council.committees().await?;
     check_begun(config, &committees)?;
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
-    nodes.check_guardian(announcement.guardian).await?;
+    council.check_roles(&announcement).await?;
     check_checkpoint(config, &domain, &committees, announcement.checkpoint)?;
     let now = committees.current();
     let voter = member(keys, now)?;
@@ -43,11 +43,11 @@ pub async fn sign(
     {
         return Err(CommitteeError::Stale(why));
     }
-    nodes.check_deadline(announcement.deadline).await?;
+    council.check_deadline(announcement.deadline).await?;
     let statement = CouncilStatement::Announcement(&announcement);
-    let id = nodes.check_digest(&statement).await?;
+    let id = council.check_digest(&statement).await?;
     let vote = vote(voter, &domain, announcement.committee.epoch(), &statement);
-    let mut text = describe(&nodes, &announcement, &committees).await?;
+    let mut text = describe(&council, &announcement, &committees).await?;
     let _ = write!(text, "announcement {id}\nsigned as authority {} of epoch {}", vote.authority, now.epoch());
     Ok(Ballot { text, vote })
 }

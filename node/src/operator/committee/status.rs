@@ -9,6 +9,7 @@ use fastpay_ethereum::RANGE_BLOCKS_DEFAULT;
 use serde::Serialize;
 
 use super::announcement::announcement;
+use super::council::Council;
 use super::nodes::Nodes;
 use super::votes::votes;
 use super::{CommitteeError, Proposal, State};
@@ -26,8 +27,8 @@ pub struct CouncilReport {
     pub chain_id: u64,
     /// FastPay's address.
     pub contract: PrimaryAddress,
-    /// The council's address.
-    pub council: PrimaryAddress,
+    /// The council's address; none on a ledger.
+    pub council: Option<PrimaryAddress>,
     /// The epoch in the newest block.
     pub epoch: Epoch,
     /// The guardian; zero for nobody.
@@ -36,6 +37,9 @@ pub struct CouncilReport {
     pub recovery: PrimaryAddress,
     /// The announcement in the file, whatever its state, and all others that can still be installed.
     pub announcements: Vec<Proposal>,
+    /// Where the committee is, in words.
+    #[serde(skip)]
+    place: String,
 }
 
 /// Reads what is announced. With a `file`, also how far that announcement has come, with the members' `signed` files of
@@ -44,27 +48,38 @@ pub struct CouncilReport {
 /// # Errors
 /// See [`CommitteeError`].
 pub async fn status(config: &Config, file: Option<&Path>, signed: &[PathBuf]) -> Result<CouncilReport, CommitteeError> {
-    let nodes = Nodes::connect(config).await?;
-    let (domain, files) = (nodes.domain(), votes(signed)?);
+    let primary = Council::connect(config).await?;
+    let (domain, files) = (primary.domain(), votes(signed)?);
     let own = file.map(|file| announcement(file, &domain)).transpose()?;
     let own_id = own.as_ref().map(|own| domain.council_digest(&CouncilStatement::Announcement(own)));
-    let committees = nodes.committees().await?;
-    let mut found = announced(&nodes).await?;
+    let committees = primary.committees().await?;
+    let mut found = match &primary {
+        Council::Contract(nodes) => announced(nodes).await?,
+        Council::Ledger(ledger) => {
+            let id = |announcement: &Announcement| domain.council_digest(&CouncilStatement::Announcement(announcement));
+            let open = ledger.open_announcements().await?.into_iter();
+            open.map(|announcement| (id(&announcement), (announcement, None))).collect()
+        }
+    };
     let mut announcements = Vec::new();
     if let (Some(own), Some(id)) = (&own, own_id) {
         let packed = found.remove(&id).and_then(|(_, packed)| packed);
-        announcements.push(Proposal::read(&nodes, own, &committees, (&files, packed.as_deref())).await?);
+        announcements.push(Proposal::read(&primary, own, &committees, (&files, packed.as_deref())).await?);
     }
     for (announcement, packed) in found.values() {
-        let proposal = Proposal::read(&nodes, announcement, &committees, (&[], packed.as_deref())).await?;
+        let proposal = Proposal::read(&primary, announcement, &committees, (&[], packed.as_deref())).await?;
         if matches!(proposal.state, State::Announced | State::Installable | State::Matured) {
             announcements.push(proposal);
         }
     }
-    let (guardian, recovery) = nodes.roles().await?;
-    let council = nodes.agree(async |node| node.council().await).await?;
-    let (chain_id, contract, epoch) = (domain.chain_id(), domain.contract(), nodes.epoch().await?);
-    Ok(CouncilReport { chain_id, contract, council, epoch, guardian, recovery, announcements })
+    let (guardian, recovery) = primary.roles().await?;
+    let council = match &primary {
+        Council::Contract(nodes) => Some(nodes.agree(async |node| node.council().await).await?),
+        Council::Ledger(_) => None,
+    };
+    let (chain_id, contract, epoch, place) =
+        (domain.chain_id(), domain.contract(), primary.epoch().await?, primary.place());
+    Ok(CouncilReport { chain_id, contract, council, epoch, guardian, recovery, announcements, place })
 }
 
 /// All announcements of the last weeks that any node shows and the contract knows, each with the votes in the transaction
@@ -95,7 +110,8 @@ async fn announced(nodes: &Nodes) -> Result<BTreeMap<Digest, (Announcement, Opti
 impl fmt::Display for CouncilReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = |address: PrimaryAddress| if address.is_zero() { "nobody".to_owned() } else { address.to_string() };
-        writeln!(f, "contract {} on chain {}, council {}", self.contract, self.chain_id, self.council)?;
+        let council = self.council.map_or(String::new(), |council| format!(", council {council}"));
+        writeln!(f, "{}{council}", self.place)?;
         write!(f, "epoch {}, guardian {}, recovery {}", self.epoch, who(self.guardian), who(self.recovery))?;
         if self.announcements.is_empty() {
             write!(f, "\nno committee is announced")?;
