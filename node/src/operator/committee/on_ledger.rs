@@ -206,7 +206,7 @@ impl OnLedger {
 
     /// Waits until this authority's own node has applied every group that the ledger has sent by now.
     pub(super) async fn await_follower(&self, data: &Path) -> Result<(), CommitteeError> {
-        let group = self.ledger().newest_group().await.map_err(failed)?;
+        let (group, _) = self.ledger().newest_group().await.map_err(failed)?;
         for _ in 0..LOOKS_MAX {
             if read_cursor(data).is_some_and(|cursor| cursor.block_number >= group) {
                 return Ok(());
