@@ -35,7 +35,7 @@ const STATES_MAX: (usize, usize) = (2, 1);
 /// So long one may take.
 const STATE_TIMEOUT: Duration = Duration::from_secs(120);
 /// So many calls with many requests of strangers are open at once, and of one address.
-const BULK_MAX: (usize, usize) = (256, 64);
+const BULK_MAX: (usize, usize) = (64, 16);
 /// So many replies of one wait for a client that reads slowly.
 const BULK_REPLIES_MAX: usize = 16;
 /// So many strangers that ask for groups are answered, or wait, at once, and so many of one address. Members have as many

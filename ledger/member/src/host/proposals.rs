@@ -51,7 +51,16 @@ impl Host {
     fn make_with_fewer_groups(&mut self, now: Time, requests: Vec<VerifiedRequest>) -> (Proposed, Judged) {
         let due: Vec<VerifiedGroup> = self.pool.due_groups().cloned().collect();
         let mut inputs = Inputs { groups: Vec::new(), requests };
-        let mut made = self.chain.make(&self.keys, now, inputs.clone()).expect("requests that have room are valid");
+        let mut made = loop {
+            match self.chain.make(&self.keys, now, inputs.clone()) {
+                Ok(made) => break made,
+                Err(error) if inputs.requests.is_empty() => unreachable!("an empty proposal is valid: {error}"),
+                Err(error) => {
+                    tracing::error!("requests that have room cannot be executed, half of them are left out: {error}");
+                    inputs.requests.truncate(inputs.requests.len() / 2);
+                }
+            }
+        };
         for group in due {
             let (from, bytes) = (group.from(), group_bytes(&inputs));
             if !Room::has_group(bytes, borsh::object_length(group.decision()).unwrap_or(usize::MAX)) {
