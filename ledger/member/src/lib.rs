@@ -31,6 +31,8 @@ mod payload;
 mod pool;
 mod relay;
 mod resume;
+#[cfg(feature = "testing")]
+pub mod rotation;
 mod store;
 mod votes;
 
