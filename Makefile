@@ -225,7 +225,7 @@ demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, au
 # A workspace of its own, because of the engine: some 400 crates. Clippy is the compiler, so that our own is compiled once.
 LEDGER := cd ledger/member && RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ $(CARGO)
 
-demo-ledger: build ## Show a ledger and FastPay on it: fund, pay, redeem, kill a leader and a cluster, catch a liar, audit
+demo-ledger: build ## Show a ledger and FastPay on it: fund, pay, redeem, rotate, kill a leader and a cluster, catch a liar, audit
 	@$(LEDGER) build --locked --features testing --bins
 	@ledger/member/target/debug/fastpay-ledger-demo
 

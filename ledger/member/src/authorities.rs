@@ -27,6 +27,8 @@ pub struct Authorities {
     folder: PathBuf,
     public: Vec<Authority>,
     running: Vec<Child>,
+    /// Where those that run serve HTTP.
+    https: Vec<SocketAddr>,
 }
 
 /// Runs a program to its end, and reads the JSON that it prints.
@@ -46,7 +48,7 @@ impl Authorities {
     /// Any of the system, and of the programs.
     pub fn new(programs: &Path, folder: &Path) -> io::Result<Self> {
         let (programs, folder) = (programs.to_path_buf(), folder.to_path_buf());
-        let mut authorities = Self { programs, folder, public: Vec::new(), running: Vec::new() };
+        let mut authorities = Self { programs, folder, public: Vec::new(), running: Vec::new(), https: Vec::new() };
         for member in 0..AUTHORITIES {
             let keys = authorities.file(member, "keys");
             let public = run(authorities.node().arg("keygen").arg("--keys").arg(keys).arg("--plain"))?;
@@ -59,6 +61,39 @@ impl Authorities {
     #[must_use]
     pub fn public(&self) -> &[Authority] {
         &self.public
+    }
+
+    /// Their keys, with which their operators sign.
+    ///
+    /// # Errors
+    /// If a key cannot be read.
+    pub fn keys(&self) -> io::Result<Vec<AuthorityKeys>> {
+        let source = PassphraseSource { file: None, variable: "FASTPAY_PASSPHRASE" };
+        let read = |path: &Path| read_secret(path, &source).map_err(io::Error::other);
+        let keys = |member| {
+            let folder = self.file(member, "keys");
+            let (voting, redemption) = (read(&folder.join("voting.key"))?, read(&folder.join("redemption.key"))?);
+            AuthorityKeys::from_secrets(*voting, *redemption).map_err(io::Error::other)
+        };
+        (0..AUTHORITIES).map(keys).collect()
+    }
+
+    /// Waits until all of them have taken up an epoch.
+    ///
+    /// # Errors
+    /// If one has not within a minute.
+    pub async fn wait_for_epoch(&self, epoch: u64) -> io::Result<()> {
+        let end = Instant::now().checked_add(Duration::from_secs(60));
+        let expected = format!("\"epoch\":\"{epoch}\"");
+        for http in &self.https {
+            while !get(*http, "/v1/status").is_ok_and(|answer| answer.contains(&expected)) {
+                if end.is_none_or(|end| Instant::now() > end) {
+                    return Err(io::Error::other(format!("an authority is not in epoch {epoch}")));
+                }
+                sleep(Duration::from_millis(200)).await;
+            }
+        }
+        Ok(())
     }
 
     fn node(&self) -> Command {
@@ -132,8 +167,9 @@ impl Authorities {
                 sleep(Duration::from_millis(200)).await;
             }
         }
-        let place = |(authority, http): (&Authority, SocketAddr)| json!({ "name": authority.name.to_string(), "http": format!("http://{http}") });
-        Ok(self.public.iter().zip(https).map(place).collect())
+        self.https = https;
+        let place = |(authority, http): (&Authority, &SocketAddr)| json!({ "name": authority.name.to_string(), "http": format!("http://{http}") });
+        Ok(self.public.iter().zip(&self.https).map(place).collect())
     }
 
     /// Makes a wallet on the ledger, with a key of these 32 secret bytes.
@@ -188,13 +224,15 @@ impl Wallet {
 }
 
 fn is_ready(http: SocketAddr) -> bool {
-    let asked = || -> io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&http, Duration::from_secs(1))?;
-        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-        stream.write_all(b"GET /ready HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    asked().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    get(http, "/ready").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// The whole answer of an authority.
+fn get(http: SocketAddr, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&http, Duration::from_secs(1))?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }

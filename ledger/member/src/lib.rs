@@ -36,6 +36,8 @@ mod pool;
 mod relay;
 mod resume;
 mod room;
+#[cfg(feature = "testing")]
+pub mod rotation;
 mod store;
 mod votes;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityKeys};
+use fastpay_core::{AccountId, AccountKey, Amount, Asset, Authority, AuthorityKeys};
 use fastpay_ledger_client::{Client, Network};
 use fastpay_ledger_statement::{ClusterId, MemberKeys};
 use fastpay_program::keystore::{Secret, write_secret};
@@ -19,6 +19,12 @@ use crate::member::init;
 
 /// Every cluster has so many members, of which one may be faulty.
 pub const MEMBERS: u8 = 4;
+
+/// The guardian of committee 0, whose key everybody knows.
+#[must_use]
+pub fn guardian() -> AccountKey {
+    AccountKey::ethereum([0x67; 32]).expect("the number is below the order of the curve")
+}
 
 /// What a ledger is to have.
 #[derive(Clone, Debug, Default)]
@@ -79,12 +85,12 @@ impl Localnet {
             let asset = serde_json::to_string(&Asset::ETHER)?;
             let _ = writeln!(text, "[[issue]]\nowner = \"{owner}\"\nasset = {asset}\namount = \"{}\"", Amount(*amount));
         }
-        let asset = Asset::ETHER.0;
+        let (asset, guardian) = (Asset::ETHER.0, guardian().account());
         let _ = writeln!(
             text,
-            "[[committee]]\nnumber = 0\n[committee.parameters]\nvotes_validity_ms = 604800000\n\
-             unlock_window_ms = 259200000\nendorsed_delay_ms = 2000\nannounced_delay_ms = 10000\n\
-             lapse_ms = 604800000\nunlock_bond = {{ asset = \"{asset}\", amount = \"10\" }}"
+            "[[committee]]\nnumber = 0\nguardian = \"{guardian}\"\n[committee.parameters]\n\
+             votes_validity_ms = 604800000\nunlock_window_ms = 259200000\nendorsed_delay_ms = 2000\n\
+             announced_delay_ms = 10000\nlapse_ms = 604800000\nunlock_bond = {{ asset = \"{asset}\", amount = \"10\" }}"
         );
         let known =
             (1..=4_u8).map(|seed| AuthorityKeys::from_secrets([seed; 32], [seed; 32]).map(|keys| keys.public()));

@@ -9,11 +9,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fastpay_core::{AccountId, AccountKey, Amount, Asset, Balance};
-use fastpay_ledger_client::Client;
+use fastpay_core::{AccountId, AccountKey, Amount, Asset, Balance, Epoch};
+use fastpay_ledger_client::{Client, CommitteeClient};
 use fastpay_ledger_member::audit::{Audit, audit};
-use fastpay_ledger_member::authorities::Authorities;
-use fastpay_ledger_member::localnet::{Localnet, MEMBERS, Shape};
+use fastpay_ledger_member::authorities::{Authorities, Wallet};
+use fastpay_ledger_member::localnet::{Localnet, MEMBERS, Shape, guardian};
+use fastpay_ledger_member::rotation::renew;
 use fastpay_ledger_statement::{
     Action, ClusterId, CommitteeNumber, Condition, Key, Namespace, Outcome, StateKey, Value,
 };
@@ -155,6 +156,25 @@ async fn settled(client: &Client, funded: u128) -> Result<Audit, Failure> {
     Err("money is still between clusters after half a minute".into())
 }
 
+fn recipient() -> Result<AccountId, Failure> {
+    Ok(AccountKey::ethereum([9; 32])?.account())
+}
+
+/// Redeems to the recipient's reserve, and waits until so many redemptions have been paid there in all.
+async fn redeem(client: &Client, wallet: &Wallet, count: u128) -> Result<(), Failure> {
+    let address = recipient()?.ethereum_address().ok_or("no address")?.to_string();
+    let redeemed = wallet.run(&["redeem", &ether(REDEEMED), "--to", &address, "--self"])?;
+    check(redeemed.pointer("/redeemed/by").is_some_and(|by| by == "self"), "nothing was redeemed")?;
+    let paid = Balance::ZERO.credit(Amount(count * REDEEMED));
+    for _ in 0..100 {
+        if client.reserve(recipient()?, Asset::ETHER).await? == paid {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err("the recipient has less".into())
+}
+
 async fn scenario(report: &mut Report, net: &mut Localnet, authorities: &mut Authorities) -> Result<(), Failure> {
     let all: Vec<u8> = (0..MEMBERS).collect();
     let client = net.client();
@@ -218,22 +238,21 @@ async fn scenario(report: &mut Report, net: &mut Localnet, authorities: &mut Aut
         })
         .await?;
 
-    let recipient = AccountKey::ethereum([9; 32])?.account();
     report
         .step("redeem to a reserve on the ledger", async {
-            let address = recipient.ethereum_address().ok_or("no address")?.to_string();
-            let redeemed = wallet.run(&["redeem", &ether(REDEEMED), "--to", &address, "--self"])?;
-            check(redeemed.pointer("/redeemed/by").is_some_and(|by| by == "self"), "nothing was redeemed")?;
-            let held = async || client.reserve(recipient, Asset::ETHER).await;
-            let paid = Balance::ZERO.credit(Amount(REDEEMED));
-            for _ in 0..100 {
-                if held().await? == paid {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            check(held().await? == paid, "the recipient has nothing")?;
+            redeem(&client, wallet, 1).await?;
             Ok(((), format!("{REDEEMED} are in the recipient's reserve")))
+        })
+        .await?;
+
+    report
+        .step("rotate: announce, endorse, wait, accept, install", async {
+            let committee = CommitteeClient::open(&ledger, CommitteeNumber(0))?;
+            let current = renew(&committee, &bank(1), &guardian(), &authorities.keys()?).await?;
+            check(current.epoch == Epoch(1), "no epoch has begun")?;
+            authorities.wait_for_epoch(1).await?;
+            redeem(&client, wallet, 2).await?;
+            Ok(((), "epoch 1 has begun, and the new committee's votes pay a redemption".to_owned()))
         })
         .await?;
 
@@ -304,7 +323,7 @@ async fn scenario(report: &mut Report, net: &mut Localnet, authorities: &mut Aut
             let lied = ["the group is not under the header's root", "other messages than the header names"];
             let logs = net.logs();
             check(lied.iter().all(|lie| logs.contains(lie)), "a lie was not noticed")?;
-            let audit = settled(&client, 2 * FUNDED - REDEEMED).await?;
+            let audit = settled(&client, 2 * FUNDED - 2 * REDEEMED).await?;
             Ok((audit, "both lies were noticed and refused".to_owned()))
         })
         .await
