@@ -8,7 +8,6 @@ mod encodings;
 mod handover;
 mod interleavings;
 mod nullifiers;
-mod private;
 mod retired;
 mod unlocks;
 mod world;
