@@ -8,6 +8,7 @@ mod encodings;
 mod handover;
 mod interleavings;
 mod nullifiers;
+mod private;
 mod retired;
 mod unlocks;
 mod world;
