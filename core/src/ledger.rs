@@ -14,6 +14,7 @@ use crate::certificate::Certificate;
 use crate::handover::Tenure;
 use crate::history::{History, JournalPosition};
 use crate::identity::{AccountId, ShardId};
+use crate::private::Pool;
 use crate::record::CrossShardCredit;
 use crate::unlock::{Installation, Unlock, UnlockOutcome};
 
@@ -69,18 +70,25 @@ pub struct ShardLedger {
     pub unlocks: Unlocks,
     /// The epochs that are closed and joined here, and the locks that were inherited.
     pub tenure: Tenure,
+    /// Private transfers that are not executed. Only the shard of the pool has any.
+    pub pool: Pool,
     /// What the journal begins with; none if it begins with the first record.
     pub base: Option<Arc<LedgerBase>>,
 }
 
+/// Stands where a release without private transfers wrote what follows the pool here.
+const WITH_POOL: [u8; 4] = [u8::MAX, u8::MAX, u8::MAX, u8::MAX - 1];
 /// Stands where an earlier release, which knew of no tenure, wrote [`WITH_EPOCHS`] or how many numbers follow.
 const WITH_TENURE: [u8; 4] = [u8::MAX; 4];
 
-/// `tenure`, `unlocks` and `base` are written only where they say something, so that a checkpoint of an earlier release is
+/// `pool`, `tenure`, `unlocks` and `base` are written only where they say something, so that a checkpoint of an earlier release is
 /// read.
 impl BorshSerialize for ShardLedger {
     fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
         (self.synchronized, &self.redemptions, &self.outboxes, &self.inboxes, &self.totals).serialize(writer)?;
+        if !self.pool.is_empty() {
+            (WITH_POOL, &self.pool).serialize(writer)?;
+        }
         if self.tenure != Tenure::default() {
             (WITH_TENURE, &self.tenure).serialize(writer)?;
         }
@@ -95,23 +103,36 @@ impl BorshDeserialize for ShardLedger {
     fn deserialize_reader<R: Read>(reader: &mut R) -> Result<Self> {
         let (synchronized, redemptions, outboxes, inboxes, totals) = BorshDeserialize::deserialize_reader(reader)?;
         let mut first = [0];
-        let mut marker = [0; 4];
-        let [start, rest @ ..] = &mut marker;
-        let (tenure, unlocks) = if reader.read(std::slice::from_mut(start))? == 0 {
-            Default::default()
-        } else {
-            reader.read_exact(rest)?;
-            match marker {
-                WITH_TENURE => (Tenure::deserialize_reader(reader)?, Unlocks::deserialize_reader(reader)?),
-                _ => (Tenure::default(), Unlocks::deserialize_reader(&mut marker.as_slice().chain(&mut *reader))?),
+        let mut marker = read_marker(reader)?;
+        let mut pool = Pool::default();
+        if marker == Some(WITH_POOL) {
+            pool = Pool::deserialize_reader(reader)?;
+            marker = read_marker(reader)?;
+        }
+        let (tenure, unlocks) = match marker {
+            None => Default::default(),
+            Some(WITH_TENURE) => (Tenure::deserialize_reader(reader)?, Unlocks::deserialize_reader(reader)?),
+            Some(marker) => {
+                (Tenure::default(), Unlocks::deserialize_reader(&mut marker.as_slice().chain(&mut *reader))?)
             }
         };
         let base = match reader.read(&mut first)? {
             0 => None,
             _ => Some(Arc::deserialize_reader(&mut first.as_slice().chain(reader))?),
         };
-        Ok(Self { synchronized, redemptions, outboxes, inboxes, totals, unlocks, tenure, base })
+        Ok(Self { synchronized, redemptions, outboxes, inboxes, totals, unlocks, tenure, pool, base })
     }
+}
+
+/// The next four bytes; none at the end.
+fn read_marker(reader: &mut impl Read) -> Result<Option<[u8; 4]>> {
+    let mut marker = [0; 4];
+    let [start, rest @ ..] = &mut marker;
+    if reader.read(std::slice::from_mut(start))? == 0 {
+        return Ok(None);
+    }
+    reader.read_exact(rest)?;
+    Ok(Some(marker))
 }
 
 /// What the contract's order says of numbers, and of epochs.

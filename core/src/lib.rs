@@ -77,7 +77,7 @@ pub use record::{
 };
 pub use rejection::Rejection;
 pub use request::{Request, RequestError, VerifiedRequest};
-pub use shard::{Decision, PrimaryView, Shard, VoteFloor};
+pub use shard::{Decision, PrimaryView, PrivateDecision, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory, is_safe_ed25519_key};
 pub use signature_check::Authorization;
 pub use standing::{EpochEnd, Moment, Standing};

@@ -14,6 +14,7 @@ use crate::certificate::Certificate;
 use crate::history::{JournalPosition, Link};
 use crate::identity::{AccountId, ShardId};
 use crate::order::TransferOrder;
+use crate::private::{PrivateConfirmation, PrivateLock, PrivateSeen};
 use crate::transfer::{Output, Payment, Receipt};
 use crate::unlock::{Installation, UnlockEvent};
 
@@ -305,6 +306,15 @@ pub enum Record {
         /// The epoch in which it votes from now on.
         epoch: Epoch,
     },
+    /// The authority votes for a private order.
+    PrivateLock(Arc<PrivateLock>),
+    /// A private certificate is executed.
+    PrivateConfirmation(Box<PrivateConfirmation>),
+    /// A private certificate that may not be executed now is kept, to be attested.
+    PrivateSeen(PrivateSeen),
+    /// A Closing of the epoch before the one that is joined reports this private order: none that takes one of its numbers
+    /// gets a vote beside it.
+    PrivateInherited(Arc<PrivateLock>),
 }
 
 impl Record {
@@ -313,6 +323,10 @@ impl Record {
     pub fn forwarded(&self) -> Vec<(ShardId, u64)> {
         match self {
             Self::Confirmation { effect: Effect::Forwarded { to, number }, .. } => vec![(*to, *number)],
+            Self::PrivateConfirmation(confirmation) => match &confirmation.effect {
+                Some(Effect::Forwarded { to, number }) => vec![(*to, *number)],
+                _ => Vec::new(),
+            },
             Self::Confirmation { effect: Effect::PaidOut { outputs, .. }, .. } => {
                 let forwarded = outputs.iter().filter_map(|output| match output {
                     Destination::Forwarded { to, number } => Some((*to, *number)),
@@ -339,6 +353,15 @@ impl Record {
             Self::Seen { certificate } => vec![certificate.order.transfer.sender()],
             Self::VoidVoted { account, .. } | Self::Void { account, .. } => vec![*account],
             Self::Installation(_) | Self::Closed { .. } | Self::Inherited { .. } | Self::Joined { .. } => Vec::new(),
+            // A ledger has them.
+            Self::PrivateLock(_) | Self::PrivateSeen(_) | Self::PrivateInherited(_) => Vec::new(),
+            Self::PrivateConfirmation(confirmation) => {
+                let PrivateConfirmation { certificate, effect, .. } = &**confirmation;
+                let taken = certificate.order.transfer.taken().into_iter().map(|(account, _)| account);
+                let moves = matches!(effect, Some(Effect::Credited { .. } | Effect::Forwarded { .. }));
+                let pool = moves.then_some(AccountId::PRIVATE_POOL);
+                taken.chain(pool).chain(self.received().map(|(paid, _)| paid.payment.recipient)).collect()
+            }
             Self::Base(base) => match &**base {
                 Base::Account(base) => vec![base.account],
                 Base::Balances { account, .. } => vec![*account],
@@ -359,6 +382,12 @@ impl Record {
         let kept = match self {
             Self::Base(base) => match &**base {
                 Base::Received { receipt, link, .. } => Some((receipt.clone(), *link)),
+                _ => None,
+            },
+            Self::PrivateConfirmation(confirmation) => match confirmation.effect {
+                Some(Effect::Credited { received }) => {
+                    confirmation.certificate.order.transfer.withdrawal().map(|receipt| (receipt, received))
+                }
                 _ => None,
             },
             _ => None,
@@ -397,6 +426,10 @@ impl Record {
     pub fn link(&self, chain: Chain, number: u64, position: JournalPosition) -> Option<Link> {
         let link = match (chain, self) {
             (Chain::Sent, Self::Confirmation { sent, .. } | Self::Void { sent, .. }) => Some(*sent),
+            // Of two accounts; number 0 has the same link in both.
+            (Chain::Sent, Self::PrivateConfirmation(confirmation)) => {
+                confirmation.sent.into_iter().find(|link| link.number == number)
+            }
             (Chain::Received(account), _) => self.entry_received(account, number).map(|(_, link)| link),
             (Chain::Deposits, Self::Synchronization { deposits, .. }) => *deposits,
             (Chain::Redemptions, Self::Confirmation { effect: Effect::Redeemed { link }, .. }) => Some(*link),
@@ -409,11 +442,13 @@ impl Record {
         link.filter(|link| link.number == number).map(|link| link.standing_at(position))
     }
 
-    /// The digest of the payout that the record executes or credits, if it is one.
+    /// The digest of the payout that the record executes or credits, if it is one. A withdrawal of private payments has the
+    /// form of one.
     #[must_use]
     pub fn payout_digest(&self) -> Option<Digest> {
         match self {
             Self::Confirmation { effect: Effect::PaidOut { digest, .. }, .. } => Some(*digest),
+            Self::PrivateConfirmation(confirmation) if confirmation.effect.is_some() => Some(confirmation.digest),
             Self::Credit(AppliedCredit { credit, .. }) => match &credit.forwarded {
                 Forwarded::Outputs(part) => Some(part.digest),
                 Forwarded::Payment(_) => None,

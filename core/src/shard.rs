@@ -10,6 +10,7 @@
 
 mod base;
 mod handover;
+mod private;
 mod unlock;
 
 use std::collections::hash_map::Entry;
@@ -33,9 +34,11 @@ use crate::standing::Standing;
 use crate::transfer::{Output, Payment, Payout, Receipt, Transfer};
 use crate::unlock::Unlock;
 
+pub use private::PrivateDecision;
+
 /// The decision of a rule about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum Decision<R = Rejection> {
     /// Load each of these accounts together, including those that are in memory already, and ask again.
     Load(Vec<AccountId>),
     /// Commit this record, apply it, and answer success.
@@ -45,7 +48,7 @@ pub enum Decision {
     /// It was executed before: answer success, and change nothing.
     Already,
     /// Refuse the message for this reason.
-    Refuse(Rejection),
+    Refuse(R),
 }
 
 /// The sequence number from which on an authority remembers every vote that it gave for an account.
@@ -442,6 +445,10 @@ impl Shard {
                 self.ledger.tenure.inherit(PendingOrder { order: order.clone(), digest: *digest });
             }
             Record::Joined { epoch } => self.ledger.tenure.join(*epoch),
+            Record::PrivateLock(lock) => self.ledger.pool.hold(lock, true),
+            Record::PrivateConfirmation(confirmation) => self.apply_private_confirmation(confirmation, position),
+            Record::PrivateSeen(seen) => self.ledger.pool.keep(seen),
+            Record::PrivateInherited(lock) => self.ledger.pool.inherit(lock),
         }
         self.accounts.release();
     }

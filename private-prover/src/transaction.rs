@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fastpay_core::private::{Nullifier, OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES, PrivateOrder, PrivateTransfer, notes_hash};
-use fastpay_core::{AccountId, Amount, Digest, Memo};
+use fastpay_core::{AccountId, Amount, Digest, Memo, SequenceNumber};
 use fastpay_private::parts::derive;
 use fastpay_private::{
     Account, Asset, Coin, CommitteeSize, Credential, Domain, Fr, Limits, Owner, Public, PublicKey, Sanctions, Shape,
@@ -113,6 +113,8 @@ pub struct Envelope {
     pub committee: u64,
     /// The version of the rules.
     pub rules: u64,
+    /// The number of the account nullifier: 0, or the one after those that the contract voided.
+    pub sequence: SequenceNumber,
     /// Who gets what leaves the pool; zero if nothing leaves.
     pub recipient: AccountId,
     /// A memo for the recipient; zero if nothing leaves.
@@ -133,6 +135,7 @@ impl Envelope {
             rules: self.rules,
             asset: fastpay_core::Asset(public.asset.0.into()),
             account_spent: Nullifier(bytes(public.account_nullifier)),
+            sequence: self.sequence,
             coin_spent: Nullifier(bytes(public.coin_nullifier)),
             account: bytes(public.account),
             coin: bytes(public.coin),

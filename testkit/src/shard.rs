@@ -1,5 +1,7 @@
 //! A shard with a journal: what a node does around core's rules, without threads and disk.
 
+mod private;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
@@ -260,14 +262,14 @@ impl TestShard {
     }
 
     /// Executes the decision of `decide`, after loading the accounts that it needs.
-    fn run(&mut self, decide: impl Fn(&Shard) -> Decision) -> Result<Outcome, Rejection> {
+    fn run<R>(&mut self, decide: impl Fn(&Shard) -> Decision<R>) -> Result<Outcome, R> {
         self.try_run(|shard| Ok::<_, Infallible>(decide(shard))).unwrap_or_else(|never| match never {})
     }
 
-    fn try_run<E>(
+    fn try_run<R, E>(
         &mut self,
-        mut decide: impl FnMut(&Shard) -> Result<Decision, E>,
-    ) -> Result<Result<Outcome, Rejection>, E> {
+        mut decide: impl FnMut(&Shard) -> Result<Decision<R>, E>,
+    ) -> Result<Result<Outcome, R>, E> {
         loop {
             match decide(&self.shard)? {
                 Decision::Load(accounts) => {

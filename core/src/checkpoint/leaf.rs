@@ -11,6 +11,7 @@ use super::tree::{LeafPath, RootBuilder};
 use crate::Digest;
 use crate::amount::{Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
+use crate::private::PrivateTransfer;
 use crate::transfer::{Redemption, Transfer};
 
 /// A leaf of the trees over a cut, a state or a segment.
@@ -40,6 +41,8 @@ pub enum Leaf {
     Paid(Redemption) = 0x24,
     /// Segment: the segment is a recovery.
     Recovery = 0x25,
+    /// Segment: an executed private transfer, without its notes, whose hash it has.
+    ExecutedPrivate(Box<PrivateTransfer>) = 0x26,
 }
 
 impl Leaf {

@@ -41,6 +41,8 @@ impl Outline {
                 Record::Void { account, sent } => {
                     Self::Taken(SegmentEntry::Void { account, sequence: SequenceNumber(sent.number) })
                 }
+                Record::PrivateConfirmation(confirmation) => Self::Taken(SegmentEntry::private(&confirmation)),
+                Record::PrivateLock(_) => return Ok(None),
                 other => Self::Other(other),
             }),
         })

@@ -15,6 +15,7 @@ use super::state::{CheckpointState, NumberState};
 use crate::Digest;
 use crate::amount::{Balance, SequenceNumber};
 use crate::identity::AccountId;
+use crate::private::PrivateTransfer;
 use crate::statement::Domain;
 use crate::transfer::Transfer;
 
@@ -59,6 +60,16 @@ impl OwnState {
             self.displaced.insert((account, sequence), spent.digest);
         }
         self.state.execute(transfer, digest, &number)
+    }
+
+    /// A private transfer took its numbers.
+    ///
+    /// # Errors
+    /// [`SegmentError::NumberGap`], [`SegmentError::Voided`], [`SegmentError::Spent`].
+    pub fn take_private(&mut self, transfer: &PrivateTransfer) -> Result<(), SegmentError> {
+        let numbers @ [(account, sequence), (coin, only)] = transfer.taken();
+        let (of_account, of_coin) = (self.state.next(account, sequence)?, self.state.next(coin, only)?);
+        self.state.execute_private(transfer, numbers, [&of_account, &of_coin])
     }
 
     /// The authority's own state, whose cut is what it has executed and followed.

@@ -20,6 +20,7 @@ use crate::Digest;
 use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
 use crate::order::TransferOrder;
+use crate::private::{PrivateConfirmation, PrivateOrder};
 use crate::record::Record;
 use crate::transfer::Redemption;
 
@@ -147,9 +148,17 @@ pub enum SegmentEntry {
     Paid(Redemption) = 0x24,
     /// The first entry of a recovery, see [`super::Recovered`].
     Recovery = 0x25,
+    /// A private order that was executed under the number of its account nullifier; it takes the only number of its coin
+    /// nullifier, too. Neither votes nor the proof are here: votes on the checkpoint replace both.
+    ExecutedPrivate(Box<PrivateOrder>) = 0x26,
 }
 
 impl SegmentEntry {
+    /// The entry of an executed private order.
+    pub(super) fn private(confirmation: &PrivateConfirmation) -> Self {
+        Self::ExecutedPrivate(Box::new(confirmation.certificate.order.clone()))
+    }
+
     /// Its leaf in the segment's tree.
     #[must_use]
     pub fn leaf(&self) -> Leaf {
@@ -159,6 +168,7 @@ impl SegmentEntry {
             Self::Void { account, sequence } => Leaf::Void(*account, *sequence),
             Self::Paid(redemption) => Leaf::Paid(redemption.clone()),
             Self::Recovery => Leaf::Recovery,
+            Self::ExecutedPrivate(order) => Leaf::ExecutedPrivate(Box::new(order.transfer)),
         }
     }
 
@@ -183,10 +193,15 @@ impl SegmentEntry {
             Self::Void { account, .. } => vec![*account],
             Self::Paid(redemption) => vec![redemption.sender],
             Self::Recovery => Vec::new(),
+            Self::ExecutedPrivate(order) => {
+                let taken = order.transfer.taken().into_iter().map(|(account, _)| account);
+                let paid = order.transfer.withdrawal().map(|receipt| receipt.payment.recipient);
+                taken.chain(paid).chain(paid.map(|_| AccountId::PRIVATE_POOL)).collect()
+            }
         }
     }
 
-    /// The account's number that it is about; `None` of an event.
+    /// The account's number that it is about, of a private order the account nullifier's; `None` of an event.
     #[must_use]
     pub fn number(&self) -> Option<(AccountId, SequenceNumber)> {
         match self {
@@ -194,7 +209,23 @@ impl SegmentEntry {
             Self::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence())),
             Self::Void { account, sequence } => Some((*account, *sequence)),
             Self::Paid(redemption) => Some((redemption.sender, redemption.sequence)),
+            Self::ExecutedPrivate(order) => {
+                let [number, _] = order.transfer.taken();
+                Some(number)
+            }
         }
+    }
+
+    /// All numbers that it is about: a private order takes the one of its coin nullifier, too.
+    pub fn numbers(&self) -> impl Iterator<Item = (AccountId, SequenceNumber)> {
+        let coin = match self {
+            Self::ExecutedPrivate(order) => {
+                let [_, coin] = order.transfer.taken();
+                Some(coin)
+            }
+            _ => None,
+        };
+        self.number().into_iter().chain(coin)
     }
 }
 
@@ -223,6 +254,7 @@ impl Segment {
             Record::Void { account, sent } => {
                 Some(SegmentEntry::Void { account, sequence: SequenceNumber(sent.number) })
             }
+            Record::PrivateConfirmation(confirmation) => Some(SegmentEntry::private(&confirmation)),
             _ => None,
         });
         let is_between = |entry: &SegmentEntry| {
@@ -256,7 +288,7 @@ impl Segment {
     /// touches are needed. What is paid behind a gap takes no number.
     #[must_use]
     pub fn next(&self, after: &Cut) -> BTreeMap<AccountId, SequenceNumber> {
-        let numbers = self.entries.iter().filter_map(SegmentEntry::number);
+        let numbers = self.entries.iter().flat_map(SegmentEntry::numbers);
         let next = |(account, sequence): (AccountId, SequenceNumber)| {
             Some((account, after.next(&account))).filter(|(_, next)| sequence < *next)
         };

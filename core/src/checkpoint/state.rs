@@ -237,7 +237,12 @@ impl CheckpointState {
                 Leaf::Balance(account, asset, balance) => balances.push(((account, asset), balance)),
                 Leaf::Number(account, sequence, number) => numbers.push(((account, sequence), number)),
                 Leaf::Unpaid(redemption) => unpaid.push(((redemption.sender, redemption.sequence), redemption)),
-                Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) | Leaf::Paid(_) | Leaf::Recovery => {
+                Leaf::Event(_)
+                | Leaf::Executed(_)
+                | Leaf::Void(..)
+                | Leaf::Paid(_)
+                | Leaf::Recovery
+                | Leaf::ExecutedPrivate(_) => {
                     return Err(invalid("a leaf that no state has"));
                 }
             }

@@ -196,7 +196,12 @@ impl Key {
             Leaf::Balance(account, asset, _) => Self::Balance(*account, *asset),
             Leaf::Number(account, sequence, _) => Self::Number(*account, *sequence),
             Leaf::Unpaid(redemption) => Self::Unpaid(redemption.sender, redemption.sequence),
-            Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) | Leaf::Paid(_) | Leaf::Recovery => return None,
+            Leaf::Event(_)
+            | Leaf::Executed(_)
+            | Leaf::Void(..)
+            | Leaf::Paid(_)
+            | Leaf::Recovery
+            | Leaf::ExecutedPrivate(_) => return None,
         })
     }
 

@@ -7,8 +7,9 @@ use super::state::{CheckpointState, NumberState, Outcome, Spent};
 use crate::Digest;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber};
 use crate::identity::AccountId;
+use crate::private::PrivateTransfer;
 use crate::statement::Domain;
-use crate::transfer::Transfer;
+use crate::transfer::{Receipt, Transfer};
 use crate::unlock::RELEASED;
 
 impl CheckpointState {
@@ -151,6 +152,30 @@ impl CheckpointState {
             },
         }
         self.change(account, asset, |balance| balance.debit(transfer.amount()));
+        Ok(())
+    }
+
+    /// A private transfer took these numbers of its nullifiers, of which the states are known.
+    pub(super) fn execute_private(
+        &mut self,
+        transfer: &PrivateTransfer,
+        numbers: [(AccountId, SequenceNumber); 2],
+        states: [&NumberState; 2],
+    ) -> Result<(), SegmentError> {
+        for ((account, sequence), number) in numbers.into_iter().zip(states) {
+            if number.is_voided() {
+                return Err(SegmentError::Voided { account, sequence });
+            }
+            let before = sequence.0.checked_sub(1).map(SequenceNumber);
+            let is_void = |before| self.numbers.get(&(account, before)).is_some_and(NumberState::is_voided);
+            if before.is_some_and(|before| !is_void(before)) {
+                return Err(SegmentError::Spent { account, sequence });
+            }
+        }
+        if let Some(Receipt { payment, .. }) = transfer.withdrawal() {
+            self.pay(payment.recipient, payment.asset, payment.amount);
+            self.change(AccountId::PRIVATE_POOL, payment.asset, |balance| balance.debit(payment.amount));
+        }
         Ok(())
     }
 

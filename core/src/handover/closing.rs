@@ -1,5 +1,7 @@
 //! What a member of an epoch that ends states about it.
 
+use std::sync::Arc;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
@@ -9,6 +11,7 @@ use crate::checkpoint::leaves_root;
 use crate::identity::AccountId;
 use crate::keys::AuthorityKeys;
 use crate::order::TransferOrder;
+use crate::private::{PrivateCertificate, PrivateEvidence, PrivateLock, PrivateSeen};
 use crate::statement::Domain;
 
 use super::closing_file::SignedClosing;
@@ -84,6 +87,34 @@ pub enum ClosingEntry {
         /// The digest of the order.
         order: Digest,
     } = 0x33,
+    /// A private order spent an account nullifier, beyond the checkpoint. Its coin nullifier has no entry.
+    Spent {
+        /// The nullifier's account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the order.
+        order: Digest,
+    } = 0x34,
+    /// The member votes for no other private order that takes one of the numbers of this one: it voted for it, or inherited
+    /// the lock.
+    PrivateLock {
+        /// The account nullifier's account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the order.
+        order: Digest,
+    } = 0x35,
+    /// The member keeps a certificate of the private order, and has not executed it.
+    PrivateSeen {
+        /// The account nullifier's account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the order.
+        order: Digest,
+    } = 0x36,
 }
 
 /// What took the number before an account's next one.
@@ -102,8 +133,18 @@ impl ClosingEntry {
     #[must_use]
     pub fn account(&self) -> AccountId {
         match self {
-            Self::Account { account, .. } | Self::Lock { account, .. } | Self::Seen { account, .. } => *account,
+            Self::Account { account, .. }
+            | Self::Lock { account, .. }
+            | Self::Seen { account, .. }
+            | Self::Spent { account, .. }
+            | Self::PrivateLock { account, .. }
+            | Self::PrivateSeen { account, .. } => *account,
         }
+    }
+
+    /// Whether it names a private order.
+    pub(super) fn is_private(&self) -> bool {
+        matches!(self, Self::Spent { .. } | Self::PrivateLock { .. } | Self::PrivateSeen { .. })
     }
 
     /// The order that it names: its number and digest.
@@ -114,9 +155,21 @@ impl ClosingEntry {
                 Some((SequenceNumber(next.0.saturating_sub(1)), digest))
             }
             Self::Account { newest: Newest::Void, .. } => None,
-            Self::Lock { sequence, order, .. } | Self::Seen { sequence, order, .. } => Some((sequence, order)),
+            Self::Lock { sequence, order, .. }
+            | Self::Seen { sequence, order, .. }
+            | Self::Spent { sequence, order, .. }
+            | Self::PrivateLock { sequence, order, .. }
+            | Self::PrivateSeen { sequence, order, .. } => Some((sequence, order)),
         }
     }
+}
+
+/// An order that an entry names, with what shows that its owner ordered it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a Closing has millions of transfers, and few private orders")]
+pub(super) enum NamedOrder {
+    Transfer(TransferOrder),
+    Private(PrivateEvidence),
 }
 
 /// An entry with the order that it names. The order is not under the root: its owner can authorize one transfer with
@@ -124,14 +177,14 @@ impl ClosingEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedEntry {
     pub(super) entry: ClosingEntry,
-    pub(super) order: Option<TransferOrder>,
+    pub(super) order: Option<NamedOrder>,
 }
 
 impl ReportedEntry {
     /// An entry, and the order that it names. Whether they fit is checked with the Closing.
     #[must_use]
     pub fn new(entry: ClosingEntry, order: Option<TransferOrder>) -> Self {
-        Self { entry, order }
+        Self { entry, order: order.map(NamedOrder::Transfer) }
     }
 
     /// The account has taken numbers beyond the checkpoint, and `executed` the one before `next`, with its digest; none
@@ -139,7 +192,7 @@ impl ReportedEntry {
     #[must_use]
     pub fn account(account: AccountId, next: SequenceNumber, executed: Option<(TransferOrder, Digest)>) -> Self {
         let newest = executed.as_ref().map_or(Newest::Void, |(_, digest)| Newest::Executed(*digest));
-        Self { entry: ClosingEntry::Account { account, next, newest }, order: executed.map(|(order, _)| order) }
+        Self::new(ClosingEntry::Account { account, next, newest }, executed.map(|(order, _)| order))
     }
 
     /// A lock, see [`crate::Shard::locks`].
@@ -147,14 +200,38 @@ impl ReportedEntry {
     pub fn lock(lock: &PendingOrder) -> Self {
         let (account, sequence) = (lock.order.transfer.sender(), lock.order.transfer.sequence());
         let entry = ClosingEntry::Lock { account, sequence, order: lock.digest };
-        Self { entry, order: Some(TransferOrder::clone(&lock.order)) }
+        Self::new(entry, Some(TransferOrder::clone(&lock.order)))
     }
 
     /// The member keeps a certificate of this order, whose digest is given.
     #[must_use]
     pub fn seen(order: TransferOrder, digest: Digest) -> Self {
         let (account, sequence) = (order.transfer.sender(), order.transfer.sequence());
-        Self { entry: ClosingEntry::Seen { account, sequence, order: digest }, order: Some(order) }
+        Self::new(ClosingEntry::Seen { account, sequence, order: digest }, Some(order))
+    }
+
+    /// A lock of a private order, see [`crate::private::Pool::locks`].
+    #[must_use]
+    pub fn private_lock(lock: &PrivateLock) -> Self {
+        let ((account, sequence), order) = (lock.number(), lock.digest);
+        let entry = ClosingEntry::PrivateLock { account, sequence, order };
+        Self { entry, order: Some(NamedOrder::Private(lock.evidence.clone())) }
+    }
+
+    /// The member keeps this certificate, see [`crate::private::Pool::waiting`].
+    #[must_use]
+    pub fn private_seen(PrivateSeen { certificate, digest: order }: &PrivateSeen) -> Self {
+        let ([(account, sequence), _], order) = (certificate.order.transfer.taken(), *order);
+        let entry = ClosingEntry::PrivateSeen { account, sequence, order };
+        Self { entry, order: Some(NamedOrder::Private(PrivateEvidence::Certified(certificate.clone()))) }
+    }
+
+    /// The private order that this certificate is of, and whose digest is given, spent its account nullifier.
+    #[must_use]
+    pub fn spent(certificate: Arc<PrivateCertificate>, order: Digest) -> Self {
+        let [(account, sequence), _] = certificate.order.transfer.taken();
+        let entry = ClosingEntry::Spent { account, sequence, order };
+        Self { entry, order: Some(NamedOrder::Private(PrivateEvidence::Certified(certificate))) }
     }
 
     /// The entry.

@@ -3,23 +3,27 @@
 //! ```text
 //!  file = magic (8 bytes) ‖ item(statement ‖ member ‖ signature) ‖ { item(entry) ‖ item(order that it names)? }*
 //! ```
-//! Items are those of [`crate::checkpoint`]'s streams. A file in which an order is missing or was not signed by its owner
+//! A private order comes with its proof or its certificate. Items are those of [`crate::checkpoint`]'s streams. A file in which an order is missing or was not signed by its owner
 //! is refused as a whole: whoever serves an honest member's Closing must not be able to strip entries of it.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::io::{Read, Result as IoResult, Write};
+use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use rand_core::CryptoRng;
 
-use super::closing::{Closing, ClosingEntry, Newest, ReportedEntry};
+use super::closing::{Closing, ClosingEntry, NamedOrder, Newest, ReportedEntry};
 use crate::Digest;
 use crate::amount::{Epoch, SequenceNumber, TransactionIndex};
 use crate::checkpoint::{Installations, RootBuilder, order_verdict, stream};
 use crate::epochs::Committees;
 use crate::identity::{AccountId, AuthorityName};
 use crate::order::{OrderError, VerifiedOrder};
+use crate::private::{
+    PrivateCertificate, PrivateEvidence, PrivateLock, ProofCheck, ProofError, ProvenOrder, verify_proofs,
+};
 use crate::request::Request;
 use crate::signature::{BadSignature, Ed25519Signature, Signatory, verify_ed25519};
 use crate::statement::Domain;
@@ -58,7 +62,11 @@ impl SignedClosing {
             let reported = reported?;
             let ReportedEntry { entry, order } = reported.borrow();
             stream::write_item(writer, entry)?;
-            order.iter().try_for_each(|order| stream::write_item(writer, order))?;
+            match order {
+                Some(NamedOrder::Transfer(order)) => stream::write_item(writer, order)?,
+                Some(NamedOrder::Private(evidence)) => stream::write_item(writer, evidence)?,
+                None => {}
+            }
         }
         Ok(())
     }
@@ -90,7 +98,8 @@ impl SignedClosing {
 
     /// Checks the Closing of a member of `epoch` and its entries. `installations` are those up to the newest final block
     /// that the caller knows, and `up_to` is the index of the newest event there. `rng` gives the coefficients by which
-    /// signatures are checked together; no verdict depends on it.
+    /// signatures are checked together; no verdict depends on it. `proofs` knows all versions under which a lock of the
+    /// epoch can be proved, also those of earlier epochs.
     ///
     /// # Errors
     /// See [`ClosingError`].
@@ -99,10 +108,11 @@ impl SignedClosing {
         entries: Vec<ReportedEntry>,
         (domain, epoch): (&Domain, Epoch),
         (installations, up_to): (&Installations, TransactionIndex),
+        proofs: &impl ProofCheck,
         rng: &mut impl CryptoRng,
     ) -> Result<VerifiedClosing, ClosingError> {
         let mut verified = Vec::new();
-        self.check(entries, (domain, epoch), (installations, up_to), rng, |entry, order| {
+        self.check(entries, (domain, epoch), (installations, up_to), proofs, rng, |entry, order| {
             verified.push((entry, order))
         })?;
         let Self { closing, authority, .. } = self;
@@ -119,8 +129,9 @@ impl SignedClosing {
         entries: impl IntoIterator<Item = ReportedEntry>,
         (domain, epoch): (&Domain, Epoch),
         (installations, up_to): (&Installations, TransactionIndex),
+        proofs: &impl ProofCheck,
         rng: &mut impl CryptoRng,
-        mut take: impl FnMut(ClosingEntry, Option<VerifiedOrder>),
+        mut take: impl FnMut(ClosingEntry, Option<VerifiedNamed>),
     ) -> Result<(), ClosingError> {
         self.check_statement((domain, epoch), (installations, up_to))?;
         let mut checked = CheckedEntries::new(domain, installations);
@@ -130,7 +141,7 @@ impl SignedClosing {
             if batch.is_empty() {
                 break;
             }
-            checked.check(batch, self.closing.entries, rng, &mut take)?;
+            checked.check(batch, self.closing.entries, proofs, rng, &mut take)?;
         }
         let (root, count) = checked.finish();
         if self.closing.entries == count && self.closing.root == root {
@@ -186,8 +197,16 @@ impl<R: Read> ClosingEntries<R> {
     fn read(&mut self) -> IoResult<Option<ReportedEntry>> {
         let Self { reader, item } = self;
         let Some(entry) = stream::read_item::<ClosingEntry>(reader, item)? else { return Ok(None) };
-        let mut order = || stream::read_item(reader, item)?.ok_or_else(|| stream::invalid("an order is missing"));
-        let order = entry.named().map(|_| order()).transpose()?;
+        let order = if entry.named().is_none() {
+            None
+        } else if entry.is_private() {
+            stream::read_item(reader, item)?.map(NamedOrder::Private)
+        } else {
+            stream::read_item(reader, item)?.map(NamedOrder::Transfer)
+        };
+        if order.is_some() != entry.named().is_some() {
+            return Err(stream::invalid("an order is missing"));
+        }
         Ok(Some(ReportedEntry { entry, order }))
     }
 }
@@ -201,7 +220,9 @@ impl<R: Read> Iterator for ClosingEntries<R> {
 }
 
 /// The entries of a Closing, checked so far.
-struct CheckedEntries {
+struct CheckedEntries<'a> {
+    domain: &'a Domain,
+    installations: &'a Installations,
     verifier: Verifier,
     committees: Committees,
     builder: RootBuilder,
@@ -209,13 +230,14 @@ struct CheckedEntries {
     count: u64,
 }
 
-impl CheckedEntries {
-    fn new(domain: &Domain, installations: &Installations) -> Self {
+impl<'a> CheckedEntries<'a> {
+    fn new(domain: &'a Domain, installations: &'a Installations) -> Self {
         let first = installations.iter().next().unwrap_or(installations.current());
         // The verifier asks for no committee where it checks orders.
         let committees = Committees::new(first.committee.clone()).expect("installations begin with epoch 0");
         let verifier = Verifier::with_memory(*domain, ORDERS_PER_BATCH, ORDERS_PER_BATCH);
-        Self { verifier, committees, builder: RootBuilder::default(), last: None, count: 0 }
+        let builder = RootBuilder::default();
+        Self { domain, installations, verifier, committees, builder, last: None, count: 0 }
     }
 
     /// Checks the next entries and the orders that they name, which their owners signed. Of more than `entries_max` none.
@@ -223,23 +245,33 @@ impl CheckedEntries {
         &mut self,
         batch: Vec<ReportedEntry>,
         entries_max: u64,
+        proofs: &impl ProofCheck,
         rng: &mut impl CryptoRng,
-        take: &mut impl FnMut(ClosingEntry, Option<VerifiedOrder>),
+        take: &mut impl FnMut(ClosingEntry, Option<VerifiedNamed>),
     ) -> Result<(), ClosingError> {
         self.count = self.count.saturating_add(batch.len() as u64);
         if self.count > entries_max {
             return Err(ClosingError::OtherEntries);
         }
-        let requests = batch.iter().filter_map(|entry| entry.order.clone()).map(Request::Order).collect();
+        let requests = batch.iter().filter_map(|entry| match &entry.order {
+            Some(NamedOrder::Transfer(order)) => Some(Request::Order(order.clone())),
+            _ => None,
+        });
+        let requests = requests.collect();
         let mut verdicts: VecDeque<_> = self.verifier.verify(requests, &self.committees, rng).into();
+        let mut private: VecDeque<_> = self.check_private(&batch, proofs)?.into();
         for ReportedEntry { entry, order } in batch {
             if self.last.is_some_and(|last| last >= entry) {
                 return Err(ClosingError::EntriesUnsorted(entry.account()));
             }
             let verified = order.map(|order| {
+                let NamedOrder::Transfer(order) = order else {
+                    return Ok(VerifiedNamed::Private(private.pop_front().expect("each private order is checked")));
+                };
                 let verdict = verdicts.pop_front().map(order_verdict).expect("each order has its verdict");
                 let (account, sequence) = (order.transfer.sender(), order.transfer.sequence());
-                verdict.map_err(|error| ClosingError::Order { account, sequence, error })
+                let error = |error| ClosingError::Order { account, sequence, error };
+                verdict.map(VerifiedNamed::Transfer).map_err(error)
             });
             let verified = verified.transpose()?;
             check_entry(&entry, verified.as_ref())?;
@@ -250,6 +282,49 @@ impl CheckedEntries {
         Ok(())
     }
 
+    /// Checks the private orders of entries: the certificate of each, or the proof.
+    fn check_private(
+        &self,
+        batch: &[ReportedEntry],
+        proofs: &impl ProofCheck,
+    ) -> Result<Vec<Arc<PrivateLock>>, ClosingError> {
+        let (mut locks, mut proven) = (Vec::new(), Vec::new());
+        for ReportedEntry { entry, order } in batch {
+            let (account, Some(NamedOrder::Private(evidence))) = (entry.account(), order) else { continue };
+            let digest = match evidence {
+                PrivateEvidence::Proven(order) => {
+                    let invalid = |_| ClosingError::PrivateOrder(account);
+                    let order = ProvenOrder::clone(order).check(self.domain).map_err(invalid)?;
+                    let digest = order.digest();
+                    proven.push((account, order));
+                    digest
+                }
+                PrivateEvidence::Certified(certificate) => self.check_certificate(account, certificate)?,
+            };
+            locks.push(Arc::new(PrivateLock { evidence: evidence.clone(), digest }));
+        }
+        let (accounts, orders): (Vec<_>, Vec<_>) = proven.into_iter().unzip();
+        for (account, verdict) in accounts.into_iter().zip(verify_proofs(orders, proofs)) {
+            verdict.map_err(|error| ClosingError::Proof { account, error })?;
+        }
+        Ok(locks)
+    }
+
+    /// A certificate of an epoch whose keys were out shows nothing.
+    fn check_certificate(
+        &self,
+        account: AccountId,
+        certificate: &Arc<PrivateCertificate>,
+    ) -> Result<Digest, ClosingError> {
+        let epoch = certificate.epoch;
+        let mut later = self.installations.iter().filter(|later| later.committee.epoch() > epoch);
+        let is_sound = later.all(|later| later.compromised_since > epoch);
+        let committee = self.installations.get(epoch).filter(|_| is_sound);
+        let committee = &committee.ok_or(ClosingError::PrivateOrder(account))?.committee;
+        let verified = PrivateCertificate::clone(certificate).verify(self.domain, committee);
+        verified.map(|verified| verified.digest()).map_err(|_| ClosingError::PrivateOrder(account))
+    }
+
     /// The root, and the number of entries.
     fn finish(self) -> (Digest, u64) {
         (self.builder.finish().map(|(root, _)| root).unwrap_or_default(), self.count)
@@ -257,14 +332,35 @@ impl CheckedEntries {
 }
 
 /// Whether the entry says something, and comes with the order that it names.
-fn check_entry(entry: &ClosingEntry, order: Option<&VerifiedOrder>) -> Result<(), ClosingError> {
+fn check_entry(entry: &ClosingEntry, order: Option<&VerifiedNamed>) -> Result<(), ClosingError> {
     let account = entry.account();
     if matches!(entry, ClosingEntry::Account { next: SequenceNumber(0), .. }) {
         return Err(ClosingError::SaysNothing(account));
     }
-    let found = order.map(|order| (order.transfer().sender(), order.transfer().sequence(), order.digest()));
+    let found = order.map(|order| match order {
+        VerifiedNamed::Transfer(order) => (order.transfer().sender(), order.transfer().sequence(), order.digest()),
+        VerifiedNamed::Private(lock) => {
+            let (account, sequence) = lock.number();
+            (account, sequence, lock.digest)
+        }
+    });
+    // What is certified can be shown to be.
+    let needs_certificate = matches!(entry, ClosingEntry::Spent { .. } | ClosingEntry::PrivateSeen { .. });
+    let is_proof = |lock: &PrivateLock| matches!(lock.evidence, PrivateEvidence::Proven(_));
+    if needs_certificate && matches!(order, Some(VerifiedNamed::Private(lock)) if is_proof(lock)) {
+        return Err(ClosingError::OtherOrder(account));
+    }
     let named = entry.named().map(|(sequence, digest)| (account, sequence, digest));
     if found == named { Ok(()) } else { Err(ClosingError::OtherOrder(account)) }
+}
+
+/// An order that an entry names, which its owner ordered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerifiedNamed {
+    /// Of an account.
+    Transfer(VerifiedOrder),
+    /// Of nullifiers: its proof or its certificate is verified.
+    Private(Arc<PrivateLock>),
 }
 
 /// A Closing that a member signed, whose orders were signed by their owners. Cannot be deserialised: only checking makes
@@ -273,7 +369,7 @@ fn check_entry(entry: &ClosingEntry, order: Option<&VerifiedOrder>) -> Result<()
 pub struct VerifiedClosing {
     pub(super) authority: AuthorityName,
     pub(super) closing: Closing,
-    pub(super) entries: Vec<(ClosingEntry, Option<VerifiedOrder>)>,
+    pub(super) entries: Vec<(ClosingEntry, Option<VerifiedNamed>)>,
 }
 
 impl VerifiedClosing {
@@ -294,7 +390,13 @@ impl VerifiedClosing {
     pub fn next(&self) -> impl Iterator<Item = (AccountId, SequenceNumber, Newest)> {
         self.entries.iter().filter_map(|(entry, _)| match entry {
             ClosingEntry::Account { account, next, newest } => Some((*account, *next, *newest)),
-            ClosingEntry::Lock { .. } | ClosingEntry::Seen { .. } => None,
+            ClosingEntry::Spent { account, sequence, order } => {
+                Some((*account, sequence.next()?, Newest::Executed(*order)))
+            }
+            ClosingEntry::Lock { .. }
+            | ClosingEntry::Seen { .. }
+            | ClosingEntry::PrivateLock { .. }
+            | ClosingEntry::PrivateSeen { .. } => None,
         })
     }
 }
@@ -353,5 +455,16 @@ pub enum ClosingError {
         sequence: SequenceNumber,
         /// Why.
         error: OrderError,
+    },
+    /// A private order is malformed, or its certificate is not one that counts.
+    #[error("a private order of {0} is invalid, or its certificate does not count")]
+    PrivateOrder(AccountId),
+    /// The proof of a private order does not count.
+    #[error("the proof of a private order of {account} does not count: {error}")]
+    Proof {
+        /// The account nullifier's account.
+        account: AccountId,
+        /// Why.
+        error: ProofError,
     },
 }

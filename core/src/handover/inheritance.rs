@@ -5,14 +5,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::closing::{ClosingEntry, Newest};
-use super::closing_file::VerifiedClosing;
+use super::closing_file::{VerifiedClosing, VerifiedNamed};
 use crate::Digest;
 use crate::account::PendingOrder;
 use crate::amount::{Epoch, SequenceNumber, TransactionIndex};
 use crate::committee::Committee;
 use crate::identity::{AccountId, AuthorityName};
 use crate::order::TransferOrder;
-use crate::transfer::Transfer;
+use crate::private::PrivateLock;
 
 /// A member's claim to an account's next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,30 @@ pub struct Inheritance {
     up_to: TransactionIndex,
     authors: Vec<AuthorityName>,
     claims: BTreeMap<AccountId, BTreeMap<Claim, Option<Arc<TransferOrder>>>>,
-    locks: BTreeMap<AccountId, BTreeMap<(SequenceNumber, Digest), PendingOrder>>,
+    locks: BTreeMap<AccountId, BTreeMap<(SequenceNumber, Digest), ReportedLock>>,
+}
+
+/// An order of which a Closing reports that it holds its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ReportedLock {
+    Transfer(PendingOrder),
+    Private(Arc<PrivateLock>),
+}
+
+impl ReportedLock {
+    fn sequence(&self) -> SequenceNumber {
+        match self {
+            Self::Transfer(lock) => lock.order.transfer.sequence(),
+            Self::Private(lock) => lock.number().1,
+        }
+    }
+
+    fn digest(&self) -> Digest {
+        match self {
+            Self::Transfer(lock) => lock.digest,
+            Self::Private(lock) => lock.digest,
+        }
+    }
 }
 
 impl Inheritance {
@@ -73,15 +96,34 @@ impl Inheritance {
 
     fn take(&mut self, VerifiedClosing { authority, entries, .. }: VerifiedClosing) {
         for (entry, order) in entries {
-            if let ClosingEntry::Account { account, next, newest } = entry {
-                let newest_order = order.map(|order| order.shared());
-                self.claims.entry(account).or_default().insert(Claim { next, newest, authority }, newest_order);
-            } else if let Some(order) = order {
-                let (account, sequence) = (order.transfer().sender(), order.transfer().sequence());
-                let lock = PendingOrder { digest: order.digest(), order: order.shared() };
-                self.locks.entry(account).or_default().insert((sequence, lock.digest), lock);
+            let account = entry.account();
+            let claim = match entry {
+                ClosingEntry::Account { next, newest, .. } => Some((next, newest)),
+                ClosingEntry::Spent { sequence, order, .. } => {
+                    sequence.next().map(|next| (next, Newest::Executed(order)))
+                }
+                _ => None,
+            };
+            match (claim, order) {
+                (Some((next, newest)), order) => {
+                    let newest_order = match order {
+                        Some(VerifiedNamed::Transfer(order)) => Some(order.shared()),
+                        _ => None,
+                    };
+                    self.claims.entry(account).or_default().insert(Claim { next, newest, authority }, newest_order);
+                }
+                (None, Some(VerifiedNamed::Transfer(order))) => {
+                    let lock = PendingOrder { digest: order.digest(), order: order.shared() };
+                    self.lock(account, ReportedLock::Transfer(lock));
+                }
+                (None, Some(VerifiedNamed::Private(lock))) => self.lock(account, ReportedLock::Private(lock)),
+                (None, None) => {}
             }
         }
+    }
+
+    fn lock(&mut self, account: AccountId, lock: ReportedLock) {
+        self.locks.entry(account).or_default().insert((lock.sequence(), lock.digest()), lock);
     }
 
     /// The epoch that is joined.
@@ -121,12 +163,16 @@ impl Inheritance {
         Joining { inheritance: self, position, steps: 0 }
     }
 
-    /// The claim that the certificates known here do not bear out. The account's next number here is `next`, and `seen`
-    /// is the transfer of it whose certificate is kept, because the number is frozen.
-    fn unproven(&self, account: AccountId, next: SequenceNumber, seen: Option<&Transfer>) -> Option<JoinError> {
+    /// The claim that the certificates known here do not bear out. The account's next number here is `next`, and `is_seen`
+    /// says of an order of it whether its certificate is kept, because the number is frozen.
+    fn unproven(
+        &self,
+        account: AccountId,
+        next: SequenceNumber,
+        is_seen: &dyn Fn(&Newest, Option<&TransferOrder>) -> bool,
+    ) -> Option<JoinError> {
         let is_seen = |claim: &Claim, order: &Option<Arc<TransferOrder>>| {
-            let is_newest = next.next() == Some(claim.next);
-            is_newest && seen.is_some() && order.as_ref().map(|order| &order.transfer) == seen
+            next.next() == Some(claim.next) && is_seen(&claim.newest, order.as_deref())
         };
         let mut claims = self.claims.get(&account)?.iter();
         let (unproven, _) = claims.find(|(claim, order)| claim.next > next && !is_seen(claim, order))?;
@@ -193,8 +239,8 @@ impl<'a> Joining<'a> {
     }
 
     /// Goes on behind a lock of the account.
-    pub(crate) fn pass_lock(&mut self, account: AccountId, lock: &PendingOrder) {
-        self.position = JoinPosition(Some((account, Some((lock.order.transfer.sequence(), lock.digest)))));
+    pub(crate) fn pass_lock(&mut self, account: AccountId, lock: &ReportedLock) {
+        self.position = JoinPosition(Some((account, Some((lock.sequence(), lock.digest())))));
         self.steps = self.steps.saturating_add(1);
     }
 
@@ -204,9 +250,9 @@ impl<'a> Joining<'a> {
         &self,
         account: AccountId,
         next: SequenceNumber,
-        seen: Option<&Transfer>,
-    ) -> Result<impl Iterator<Item = &'a PendingOrder> + use<'a>, JoinError> {
-        if let Some(error) = self.inheritance.unproven(account, next, seen) {
+        is_seen: &dyn Fn(&Newest, Option<&TransferOrder>) -> bool,
+    ) -> Result<impl Iterator<Item = &'a ReportedLock> + use<'a>, JoinError> {
+        if let Some(error) = self.inheritance.unproven(account, next, is_seen) {
             return Err(error);
         }
         let passed = self.position.0.filter(|(of, _)| *of == account).and_then(|(_, lock)| lock);

@@ -19,7 +19,10 @@ mod inheritance;
 mod tenure;
 
 pub use closing::{Closing, ClosingEntry, Newest, ReportedEntry};
-pub use closing_file::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing, VerifiedClosing};
+pub use closing_file::{
+    CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing, VerifiedClosing, VerifiedNamed,
+};
 pub use full::{Stale, Term, all_join_after, full_since, may_stay};
+pub(crate) use inheritance::ReportedLock;
 pub use inheritance::{Inheritance, InheritanceError, JoinError, JoinPosition, Joining};
 pub use tenure::Tenure;

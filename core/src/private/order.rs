@@ -40,7 +40,7 @@ pub fn notes_hash(payment: &[u8; PAYMENT_NOTE_BYTES], own: &[u8; OWN_NOTE_BYTES]
 
 impl PrivateOrder {
     /// Checks all that needs neither a proof nor state, and gives the digest.
-    pub(super) fn check(&self, domain: &Domain) -> Result<Digest, InvalidPrivateTransfer> {
+    pub(crate) fn check(&self, domain: &Domain) -> Result<Digest, InvalidPrivateTransfer> {
         self.transfer.check(domain)?;
         if self.transfer.notes_hash != notes_hash(&self.payment_note, &self.own_note) {
             return Err(InvalidPrivateTransfer::Notes);
@@ -56,6 +56,39 @@ pub struct ProvenOrder {
     pub order: PrivateOrder,
     /// The proof of its transfer, bound to the digest.
     pub proof: [u8; PROOF_BYTES],
+}
+
+impl ProvenOrder {
+    /// Checks all that needs neither the proof nor state. What follows is [`crate::Shard::precheck_private`], which may
+    /// refuse the order or repeat a vote, and only then [`verify_proofs`].
+    ///
+    /// # Errors
+    /// If the transfer breaks a rule by itself.
+    pub fn check(self, domain: &Domain) -> Result<CheckedPrivateOrder, InvalidPrivateTransfer> {
+        let digest = self.order.check(domain)?;
+        Ok(CheckedPrivateOrder { proven: Arc::new(self), digest })
+    }
+}
+
+/// An order of which all is checked but its proof. Cannot be deserialised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedPrivateOrder {
+    proven: Arc<ProvenOrder>,
+    digest: Digest,
+}
+
+impl CheckedPrivateOrder {
+    /// The transfer.
+    #[must_use]
+    pub fn transfer(&self) -> &PrivateTransfer {
+        &self.proven.order.transfer
+    }
+
+    /// The digest, which names the order, and which members vote for.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
 }
 
 /// A proof, and what it must prove.
@@ -75,6 +108,16 @@ pub trait ProofCheck {
     fn check(&self, claims: &[ProofClaim<'_>]) -> Vec<Result<(), ProofError>>;
 }
 
+/// Knows no proof: the check of a program that takes no private orders.
+#[derive(Clone, Copy, Debug)]
+pub struct NoProofs;
+
+impl ProofCheck for NoProofs {
+    fn check(&self, claims: &[ProofClaim<'_>]) -> Vec<Result<(), ProofError>> {
+        vec![Err(ProofError::UnknownVersion); claims.len()]
+    }
+}
+
 /// Why a proof does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
@@ -86,41 +129,33 @@ pub enum ProofError {
     BadProof,
 }
 
-/// Why an order is not to be voted for, whatever the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrivateOrderError {
-    /// The transfer breaks a rule by itself.
-    #[error(transparent)]
-    Transfer(#[from] InvalidPrivateTransfer),
-    /// The proof does not count.
-    #[error(transparent)]
-    Proof(#[from] ProofError),
-}
-
 /// An order whose proof was checked. Cannot be deserialised: only checking makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifiedPrivateOrder {
-    proven: Arc<ProvenOrder>,
-    digest: Digest,
-}
+pub struct VerifiedPrivateOrder(CheckedPrivateOrder);
 
 impl VerifiedPrivateOrder {
+    /// The order, of which more than this is checked.
+    #[must_use]
+    pub fn checked(&self) -> &CheckedPrivateOrder {
+        &self.0
+    }
+
     /// The transfer.
     #[must_use]
     pub fn transfer(&self) -> &PrivateTransfer {
-        &self.proven.order.transfer
+        self.0.transfer()
     }
 
     /// The order and its proof, shared with the record that is made of it.
     #[must_use]
     pub fn proven(&self) -> &Arc<ProvenOrder> {
-        &self.proven
+        &self.0.proven
     }
 
     /// The digest, which names the order, and which members vote for.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.digest
+        self.0.digest
     }
 
     /// Checks a member's vote for this order.
@@ -128,36 +163,25 @@ impl VerifiedPrivateOrder {
     /// # Errors
     /// As [`Vote::verify`].
     pub fn verify_vote(&self, vote: Vote, domain: &Domain, committee: &Committee) -> Result<VerifiedVote, VoteError> {
-        vote.verify_ballot(domain, committee, &Ballot::payment(committee.epoch(), self.digest), self.digest)
+        let digest = self.digest();
+        vote.verify_ballot(domain, committee, &Ballot::payment(committee.epoch(), digest), digest)
     }
 }
 
-/// Checks orders, and all their proofs at once. The answers are in the order of `orders`.
-pub fn verify_proven(
-    orders: Vec<ProvenOrder>,
-    domain: &Domain,
+/// Checks the proofs of orders, all at once. The answers are in the order of `orders`.
+pub fn verify_proofs(
+    orders: Vec<CheckedPrivateOrder>,
     proofs: &impl ProofCheck,
-) -> Vec<Result<VerifiedPrivateOrder, PrivateOrderError>> {
-    let digests: Vec<_> = orders.iter().map(|proven| proven.order.check(domain)).collect();
+) -> Vec<Result<VerifiedPrivateOrder, ProofError>> {
     let claims: Vec<ProofClaim<'_>> = orders
         .iter()
-        .zip(&digests)
-        .filter_map(|(proven, digest)| {
-            let digest = (*digest).ok()?;
-            Some(ProofClaim { transfer: &proven.order.transfer, digest, proof: &proven.proof })
+        .map(|CheckedPrivateOrder { proven, digest }| ProofClaim {
+            transfer: &proven.order.transfer,
+            digest: *digest,
+            proof: &proven.proof,
         })
         .collect();
     let mut answers = proofs.check(&claims).into_iter();
-    let checked: Vec<Result<Digest, PrivateOrderError>> = digests
-        .into_iter()
-        .map(|digest| {
-            let digest = digest?;
-            answers.next().unwrap_or(Err(ProofError::BadProof))?;
-            Ok(digest)
-        })
-        .collect();
-    let verified = |(proven, digest): (ProvenOrder, Result<Digest, _>)| {
-        Ok(VerifiedPrivateOrder { proven: Arc::new(proven), digest: digest? })
-    };
-    orders.into_iter().zip(checked).map(verified).collect()
+    let verdict = |order| answers.next().unwrap_or(Err(ProofError::BadProof)).map(|()| VerifiedPrivateOrder(order));
+    orders.into_iter().map(verdict).collect()
 }

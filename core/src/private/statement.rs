@@ -17,6 +17,7 @@ mod typed {
             uint64 rules;
             address asset;
             bytes32 accountSpent;
+            uint64 sequence;
             bytes32 coinSpent;
             bytes32 account;
             bytes32 coin;
@@ -118,6 +119,7 @@ impl Domain {
             rules: transfer.rules,
             asset: transfer.asset.0,
             accountSpent: transfer.account_spent.0,
+            sequence: transfer.sequence.0,
             coinSpent: transfer.coin_spent.0,
             account: transfer.account,
             coin: transfer.coin,

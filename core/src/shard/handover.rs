@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Decision, PrimaryView, Shard};
 use crate::account::{Account, PendingOrder};
 use crate::amount::{Epoch, SequenceNumber};
-use crate::handover::{Inheritance, JoinError, Joining};
+use crate::handover::{Inheritance, JoinError, Joining, Newest, ReportedLock};
 use crate::identity::AccountId;
 use crate::order::{TransferOrder, VerifiedOrder};
 use crate::record::Record;
@@ -124,16 +124,32 @@ impl Shard {
                 // the number could get a vote here.
                 let frozen = self.ledger.unlocks.get(account, next).filter(|unlock| unlock.is_frozen());
                 let seen = frozen.and_then(|unlock| unlock.seen.as_ref());
-                let seen = seen.map(|seen| &seen.order.transfer);
+                let private = frozen.and_then(|_| self.ledger.pool.seen(account, next));
+                let is_seen = |newest: &Newest, order: Option<&TransferOrder>| {
+                    let seen = seen.map(|seen| &seen.order.transfer);
+                    (seen.is_some() && order.map(|order| &order.transfer) == seen)
+                        || private.is_some_and(|private| *newest == Newest::Executed(private.digest))
+                };
                 let pending = state.pending.as_ref().map(|pending| pending.digest);
-                for lock in joining.locks(account, next, seen)? {
+                for lock in joining.locks(account, next, &is_seen)? {
                     if joining.ends_part() {
                         return Ok(Decision::Load(Vec::new()));
                     }
+                    let record = match lock {
+                        ReportedLock::Private(lock) => match self.inherit_private(lock) {
+                            Ok(record) => record,
+                            Err(needed) => return Ok(Decision::Load(needed)),
+                        },
+                        ReportedLock::Transfer(PendingOrder { order, digest }) => {
+                            let (sequence, digest) = (order.transfer.sequence(), *digest);
+                            let is_new =
+                                !self.ledger.tenure.knows(account, sequence, digest) && pending != Some(digest);
+                            is_new.then(|| Record::Inherited { order: order.clone(), digest })
+                        }
+                    };
                     joining.pass_lock(account, lock);
-                    let (PendingOrder { order, digest }, sequence) = (lock.clone(), lock.order.transfer.sequence());
-                    if !self.ledger.tenure.knows(account, sequence, digest) && pending != Some(digest) {
-                        return Ok(Decision::CommitFirst(Box::new(Record::Inherited { order, digest })));
+                    if let Some(record) = record {
+                        return Ok(Decision::CommitFirst(Box::new(record)));
                     }
                 }
             }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{Decision, PrimaryView, Shard, VoteFloor};
+use crate::Digest;
 use crate::amount::{Amount, Asset, Epoch, SequenceNumber};
 use crate::certificate::{Certificate, VerifiedCertificate};
 use crate::epochs::Committees;
@@ -71,10 +72,28 @@ impl Shard {
         view: PrimaryView,
         standing: Standing,
     ) -> Option<Decision> {
-        let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
-        let unlock = self.ledger.unlocks.get(sender, sequence);
+        let number @ (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+        let order = (certificate.digest(), certificate.certificate().epoch);
+        let (rejection, keeps) = self.withheld_for(number, order, view, standing)?;
+        let is_kept = || self.ledger.unlocks.get(sender, sequence).is_some_and(|unlock| unlock.seen.is_some());
+        Some(match keeps && !is_kept() {
+            true => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
+            false => Decision::Refuse(rejection),
+        })
+    }
+
+    /// Why a number keeps a certificate, of the order with this digest and made in this epoch, from being executed now, and
+    /// whether the certificate is to be kept; `None` if it may be executed.
+    pub(super) fn withheld_for(
+        &self,
+        (account, sequence): (AccountId, SequenceNumber),
+        (digest, epoch): (Digest, Epoch),
+        view: PrimaryView,
+        standing: Standing,
+    ) -> Option<(Rejection, bool)> {
+        let unlock = self.ledger.unlocks.get(account, sequence);
         // What the contract says of the number needs no vote.
-        let is_named = unlock.and_then(Unlock::upheld) == Some(certificate.digest());
+        let is_named = unlock.and_then(Unlock::upheld) == Some(digest);
         let standing = if is_named { Standing::Counts } else { standing };
         let rejection = match unlock.filter(|unlock| unlock.is_frozen()).map(Unlock::upheld) {
             Some(_) if is_named => return None,
@@ -83,15 +102,11 @@ impl Shard {
             Some(None) if standing > Standing::Ended => Rejection::Frozen { sequence },
             None if view == PrimaryView::TooOld => Rejection::PrimaryTooOld,
             None if standing == Standing::Counts => return None,
-            _ => Rejection::Unattested { epoch: certificate.certificate().epoch },
+            _ => Rejection::Unattested { epoch },
         };
         let keeps =
             standing > Standing::Unsure || (standing == Standing::Unsure && unlock.is_some_and(Unlock::is_frozen));
-        let is_to_keep = keeps && unlock.is_none_or(|unlock| unlock.seen.is_none());
-        Some(match is_to_keep {
-            true => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
-            false => Decision::Refuse(rejection),
-        })
+        Some((rejection, keeps))
     }
 
     /// How far a certificate of this epoch counts by itself, as the committees that its authority knows and the events
@@ -199,8 +214,8 @@ impl Shard {
                     Rejection::Overruled { upheld }
                 } else if let Some(seen) = &unlock.seen {
                     Rejection::CertificateKnown { certificate: seen.clone() }
-                } else if unlock.spent.is_some() {
-                    // The contract voids no number that is spent.
+                } else if unlock.spent.is_some() || self.ledger.pool.seen(account, sequence).is_some() {
+                    // The contract voids no number that is spent. And a nullifier's number has a certificate here.
                     Rejection::Frozen { sequence }
                 } else if floor != VoteFloor::Zero {
                     Rejection::VotesForgotten { floor: None }
@@ -257,7 +272,10 @@ impl Shard {
             UnlockEventKind::Upheld(digest) => {
                 (unlock.outcome, unlock.upheld_in) = (Some(UnlockOutcome::Upheld(digest)), Some(epoch));
             }
-            UnlockEventKind::Voided => unlock.outcome = Some(UnlockOutcome::Voided),
+            UnlockEventKind::Voided => {
+                unlock.outcome = Some(UnlockOutcome::Voided);
+                self.ledger.pool.end(&[(event.account, event.sequence)]);
+            }
             UnlockEventKind::Spent(digest) => (unlock.spent, unlock.spent_in) = (Some(digest), Some(epoch)),
             UnlockEventKind::Released(_) => unlock.spent = Some(RELEASED),
             UnlockEventKind::CreditedBack(..) => {}

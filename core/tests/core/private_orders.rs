@@ -2,7 +2,10 @@
 //! `private/tests` has the rules with real proofs.
 
 use fastpay_core::private::*;
-use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, Domain, Epoch, VerifiedVote, Vote, sign_payment_votes};
+use fastpay_core::{
+    AccountId, Amount, Asset, AuthorityKeys, Digest, Domain, Epoch, SequenceNumber, VerifiedVote, Vote,
+    sign_payment_votes,
+};
 use fastpay_testkit::TestCommittee;
 
 /// Under which the orders are proved.
@@ -23,6 +26,7 @@ pub fn transfer(account: u64, coin: u64, amount_out: u128) -> PrivateTransfer {
         rules: VERSIONS.newest_rules,
         asset: Asset::ETHER,
         account_spent: nullifier(account),
+        sequence: SequenceNumber(0),
         coin_spent: nullifier(coin),
         account: [1; 32].into(),
         coin: [2; 32].into(),
@@ -52,9 +56,28 @@ impl ProofCheck for Bound {
     }
 }
 
+/// Accepts the request that a nullifier's owner authorizes by [`authorization`].
+pub struct Owner;
+
+impl OwnershipCheck for Owner {
+    fn is_owner(&self, nullifier: Nullifier, request: Digest, proof: &[u8; PROOF_BYTES]) -> bool {
+        proof[..32] == request[..] && proof[32..64] == nullifier.0[..]
+    }
+}
+
+/// The authorization of a request to unlock a number of a nullifier.
+pub fn authorization(domain: &Domain, nullifier: Nullifier, sequence: SequenceNumber) -> Vec<u8> {
+    let request = domain.unlock_request_digest(nullifier.account(), sequence);
+    let mut proof = [0; PROOF_BYTES];
+    proof[..32].copy_from_slice(request.as_slice());
+    proof[32..64].copy_from_slice(nullifier.0.as_slice());
+    [nullifier.0.as_slice(), &proof].concat()
+}
+
 /// The order as verified.
 pub fn verified(domain: &Domain, transfer: PrivateTransfer) -> VerifiedPrivateOrder {
-    verify_proven(vec![proven(domain, transfer)], domain, &Bound).remove(0).expect("a good order")
+    let checked = proven(domain, transfer).check(domain).expect("a good order");
+    verify_proofs(vec![checked], &Bound).remove(0).expect("a good proof")
 }
 
 /// A vote by the holder of these keys, whatever the order is.

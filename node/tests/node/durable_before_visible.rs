@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fastpay_core::handover::{Closing, Inheritance, JoinError, JoinPosition, ReportedEntry};
+use fastpay_core::private::NoProofs;
 use fastpay_core::{
     AccountId, CrossShardCredit, Digest, Epoch, Forwarded, Installation, JournalPosition, PendingOrder, PrimaryAddress,
     Record, Request, SequenceNumber, ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
@@ -242,7 +243,9 @@ impl Stage {
         let installations = installations(&[committee.clone(), committee.rotated()]);
         let verified = committee.keys[1..].iter().map(|keys| {
             let signed = closing.sign(keys, &domain);
-            signed.verify(entries.clone(), (&domain, Epoch(0)), (&installations, up_to), &mut rand::rng()).unwrap()
+            signed
+                .verify(entries.clone(), (&domain, Epoch(0)), (&installations, up_to), &NoProofs, &mut rand::rng())
+                .unwrap()
         });
         Arc::new(Inheritance::new(&committee.committee, verified.collect(), |_| true).unwrap())
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{CLOSING_ENTRIES_MAX, Closing, ReportedEntry, SignedClosing, Stale, VerifiedClosing};
+use fastpay_core::private::NoProofs;
 use fastpay_core::{
     Committees, Digest, Epoch, Installation, PendingOrder, SequenceNumber, ShardId, SynchronizationOrder,
     TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind,
@@ -221,7 +222,7 @@ fn verify(member: &Member, bytes: &[u8], up_to: u64) -> (VerifiedClosing, Vec<Re
     let (signed, entries) = SignedClosing::read(&mut &bytes[..], CLOSING_ENTRIES_MAX).unwrap();
     let (domain, installations) = (member.served.shards.committee.domain, installations(&member.committees(2)));
     let against = (&installations, TransactionIndex(up_to));
-    let verified = signed.verify(entries.clone(), (&domain, ENDED), against, &mut rand::rng()).unwrap();
+    let verified = signed.verify(entries.clone(), (&domain, ENDED), against, &NoProofs, &mut rand::rng()).unwrap();
     (verified, entries)
 }
 

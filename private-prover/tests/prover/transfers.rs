@@ -1,6 +1,6 @@
 //! Transactions as core's rules have them.
 
-use fastpay_core::{AccountId, Domain as Deployment, PrimaryAddress};
+use fastpay_core::{AccountId, Domain as Deployment, PrimaryAddress, SequenceNumber};
 use fastpay_private_prover::*;
 
 use super::scene::{SEPARATOR, Scene};
@@ -17,6 +17,7 @@ pub fn envelope(public: &Public) -> Envelope {
     Envelope {
         committee: 1,
         rules: 2,
+        sequence: SequenceNumber(0),
         recipient: AccountId(of(3)),
         memo: of(4).into(),
         payment_note: [5; 129],
@@ -42,14 +43,15 @@ fn a_transfer_says_what_is_proved_and_binds_all_else() {
     let transfer = of(|_| ());
     let Public { asset, account_nullifier, coin_nullifier, account, coin, withdrawn, .. } = paid.public.clone();
     let elements = [account_nullifier, coin_nullifier, account, coin].map(field_to_bytes);
-    let [spent, claimed] = transfer.spent().map(|nullifier| nullifier.0.0);
+    let [spent, claimed] = [transfer.account_spent, transfer.coin_spent].map(|nullifier| nullifier.0.0);
     assert_eq!([spent, claimed, transfer.account.0, transfer.coin.0], elements);
     assert_eq!((transfer.asset.0.0.0, transfer.amount_out.0), (asset.0, withdrawn));
     assert_eq!((transfer.committee, transfer.rules), (1, 2));
     assert_eq!((transfer.recipient.0, transfer.memo.0), ([3; 32], [4; 32]));
-    let others: [fn(&mut Envelope); 6] = [
+    let others: [fn(&mut Envelope); 7] = [
         |envelope| envelope.committee += 1,
         |envelope| envelope.rules += 1,
+        |envelope| envelope.sequence.0 += 1,
         |envelope| envelope.recipient.0[0] ^= 1,
         |envelope| envelope.memo[31] ^= 1,
         |envelope| envelope.payment_note[128] ^= 1,

@@ -2,8 +2,9 @@
 
 use fastpay_core::private::*;
 use fastpay_core::{
-    Amount, AuthorityKeys, Balance, Committee, Digest, Domain as Deployment, Epoch, JournalPosition, PrimaryAddress,
-    sign_payment_votes,
+    AccountId, Amount, AuthorityKeys, Balance, Committee, Decision, Deposit, Digest, Domain as Deployment, Epoch,
+    JournalPosition, PrimaryAddress, PrimaryView, PrivateDecision, Record, Shard, ShardId, ShardLayout, ShardLedger,
+    Standing, SynchronizationOrder, TransactionIndex, VoteFloor, sign_payment_votes,
 };
 use fastpay_private::*;
 
@@ -51,12 +52,16 @@ fn verifier() -> ProofVerifier {
     verifier_of(&deployment(), |_, _| ()).unwrap()
 }
 
-fn errors(orders: Vec<ProvenOrder>, verifier: &ProofVerifier) -> Vec<Option<PrivateOrderError>> {
-    verify_proven(orders, &deployment(), verifier).into_iter().map(Result::err).collect()
+fn checked(orders: Vec<ProvenOrder>, deployment: &Deployment) -> Vec<CheckedPrivateOrder> {
+    orders.into_iter().map(|order| order.check(deployment).unwrap()).collect()
 }
 
-const BAD: Option<PrivateOrderError> = Some(PrivateOrderError::Proof(ProofError::BadProof));
-const UNKNOWN: Option<PrivateOrderError> = Some(PrivateOrderError::Proof(ProofError::UnknownVersion));
+fn errors(orders: Vec<ProvenOrder>, verifier: &ProofVerifier) -> Vec<Option<ProofError>> {
+    verify_proofs(checked(orders, &deployment()), verifier).into_iter().map(Result::err).collect()
+}
+
+const BAD: Option<ProofError> = Some(ProofError::BadProof);
+const UNKNOWN: Option<ProofError> = Some(ProofError::UnknownVersion);
 
 #[test]
 fn proved_orders_are_found_among_others() {
@@ -98,7 +103,7 @@ fn a_proof_is_for_what_this_authority_has_installed() {
     let elsewhere = Deployment::new(31337, PrimaryAddress::repeat_byte(0xfb));
     let verifier = verifier_of(&elsewhere, |_, _| ()).unwrap();
     assert_eq!(errors(order(), &verifier), [BAD]);
-    assert_eq!(verify_proven(order(), &elsewhere, &verifier)[0].as_ref().err(), BAD.as_ref());
+    assert_eq!(verify_proofs(checked(order(), &elsewhere), &verifier)[0].as_ref().err(), BAD.as_ref());
 }
 
 #[test]
@@ -124,30 +129,64 @@ fn what_cannot_be_used_is_not_installed() {
     assert_eq!(verifier_of(&mainnet, |_, _| ()).err(), Some(development.into()));
 }
 
+/// A shard, which decides, and applies what it decides.
+struct Pool(Shard, u64);
+
+impl Pool {
+    fn run(&mut self, decide: impl Fn(&Shard) -> PrivateDecision) -> PrivateDecision {
+        loop {
+            match decide(&self.0) {
+                Decision::Load(accounts) => accounts.into_iter().for_each(|account| self.0.load(account, None)),
+                Decision::Commit(record) => {
+                    self.apply(&record);
+                    return Decision::Commit(record);
+                }
+                decision => return decision,
+            }
+        }
+    }
+
+    fn apply(&mut self, record: &Record) {
+        self.1 += 1;
+        record.accounts().into_iter().for_each(|account| self.0.load(account, None));
+        self.0.apply(record, JournalPosition(self.1));
+    }
+}
+
 /// From bytes to a certificate, and out of the pool.
 #[test]
 fn a_proved_withdrawal_is_voted_for_certified_and_executed() {
     let keys: Vec<AuthorityKeys> =
         (1..=4).map(|number| AuthorityKeys::from_secrets([number; 32], [number; 32]).unwrap()).collect();
     let committee = Committee::new(Epoch(0), keys.iter().map(AuthorityKeys::public).collect()).unwrap();
-    let order = verify_proven(vec![orders()[0].clone()], &deployment(), &verifier()).remove(0).unwrap();
+    let order = verify_proofs(checked(vec![orders()[0].clone()], &deployment()), &verifier()).remove(0).unwrap();
     let versions = Versions { committee: COMMITTEE, oldest_rules: RULES, newest_rules: RULES };
-    let held = Balance::from(order.transfer().amount_out);
-    let (mut pool, mut votes) = (Pool::default(), Vec::new());
-    let PoolDecision::Commit(lock) = pool.lock(&order, &versions, held) else { panic!("a vote") };
-    assert_eq!(pool.apply(&lock, JournalPosition(1)), None);
-    for keys in &keys {
+    let layout = ShardLayout::new(1.try_into().unwrap());
+    let mut pool = Pool(Shard::new(ShardId(0), layout, true, ShardLedger::default(), 100), 0);
+    let PrivateTransfer { asset, amount_out: amount, recipient, .. } = *order.transfer();
+    let deposit = Deposit { index: TransactionIndex(1), recipient: AccountId::PRIVATE_POOL, asset, amount };
+    let (after, up_to) = (TransactionIndex(0), TransactionIndex(1));
+    let step = SynchronizationOrder { after, up_to, deposit: Some(deposit) };
+    pool.0.load(AccountId::PRIVATE_POOL, None);
+    let Decision::Commit(deposited) = pool.0.synchronize(&step) else { panic!("a deposit") };
+    pool.apply(&deposited);
+    let (recent, floor) = (PrimaryView::Recent, VoteFloor::Zero);
+    let lock = |shard: &Shard| shard.lock_private(&order, Epoch(0), floor, recent, &versions);
+    assert!(matches!(pool.run(lock), Decision::Commit(_)));
+    assert_eq!(pool.run(lock), Decision::Already);
+    let votes = keys.iter().map(|keys| {
         let vote = sign_payment_votes(keys, &deployment(), Epoch(0), &[order.digest()]).unwrap().0.remove(0);
-        votes.push(order.verify_vote(vote, &deployment(), &committee).unwrap());
-    }
-    let certificate = PrivateCertificate::from_votes(&order, &committee, &votes).unwrap();
+        order.verify_vote(vote, &deployment(), &committee).unwrap()
+    });
+    let certificate = PrivateCertificate::from_votes(&order, &committee, &votes.collect::<Vec<_>>()).unwrap();
     let bytes = borsh::to_vec(&**certificate.certificate()).unwrap();
     let read: PrivateCertificate = borsh::from_slice(&bytes).unwrap();
     let certificate = read.verify(&deployment(), &committee).unwrap();
-    let PoolDecision::Commit(confirmation) = pool.confirm(&certificate) else { panic!("a confirmation") };
-    let left = pool.apply(&confirmation, JournalPosition(2)).unwrap();
-    assert_eq!((left.amount, left.recipient), (Amount(100), order.transfer().recipient));
-    assert_eq!(pool.confirm(&certificate), PoolDecision::Already);
+    let confirm = |shard: &Shard| shard.confirm_private(&certificate, recent, Standing::Counts);
+    assert!(matches!(pool.run(confirm), Decision::Commit(_)));
+    let held = |account| pool.0.account(account).unwrap().balance(asset);
+    assert_eq!([&AccountId::PRIVATE_POOL, &recipient].map(held), [Balance::ZERO, Balance::from(Amount(100))]);
+    assert_eq!(pool.run(confirm), Decision::Already);
 }
 
 /// Which memos make coins, and which bytes are nullifiers, core says without the field's arithmetic.

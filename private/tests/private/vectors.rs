@@ -5,7 +5,7 @@
 use fastpay_core::private::{
     Nullifier, NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Status, notes_hash,
 };
-use fastpay_core::{AccountId, Amount, Epoch};
+use fastpay_core::{AccountId, Amount, Epoch, SequenceNumber};
 use fastpay_private::*;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -127,6 +127,7 @@ fn messages() -> Value {
         rules: u64::MAX,
         asset: fastpay_core::Asset([0xa5; 20].into()),
         account_spent: Nullifier([1; 32].into()),
+        sequence: SequenceNumber(8),
         coin_spent: Nullifier([2; 32].into()),
         account: [3; 32].into(),
         coin: [4; 32].into(),
@@ -161,9 +162,12 @@ fn messages() -> Value {
     let of_transfer = domain.private_transfer_digest(&transfer);
     json!({
         "separator": hex(domain.separator()),
+        "nullifier's account": {
+            "nullifier": hex(transfer.account_spent.0), "account": hex(transfer.account_spent.account().0),
+        },
         "PrivateTransfer": {
             "committee": "3", "rules": u64::MAX.to_string(), "asset": hex(transfer.asset.0),
-            "accountSpent": hex(transfer.account_spent.0), "coinSpent": hex(transfer.coin_spent.0),
+            "accountSpent": hex(transfer.account_spent.0), "sequence": "8", "coinSpent": hex(transfer.coin_spent.0),
             "account": hex(transfer.account), "coin": hex(transfer.coin), "amountOut": u128::MAX.to_string(),
             "recipient": hex(transfer.recipient.0), "memo": hex(transfer.memo), "notesHash": hex(transfer.notes_hash),
             "digest": hex(of_transfer), "digest as an element": element(field_from_hash(of_transfer.0)),

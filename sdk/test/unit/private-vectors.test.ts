@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { bytesToHex, concat, hashStruct, hexToBytes, keccak256, numberToHex, sha256 } from "viem";
+import { bytesToHex, concat, hashStruct, hexToBytes, keccak256, numberToHex, sha256, slice, toHex } from "viem";
 import { expect, test } from "vitest";
 
 import type { Hex } from "../../src/index.js";
@@ -35,8 +35,8 @@ const owner = ownerOf(key);
 
 const TYPES: Record<string, string> = {
   PrivateTransfer:
-    "uint64 committee,uint64 rules,address asset,bytes32 accountSpent,bytes32 coinSpent,bytes32 account," +
-    "bytes32 coin,uint128 amountOut,bytes32 recipient,bytes32 memo,bytes32 notesHash",
+    "uint64 committee,uint64 rules,address asset,bytes32 accountSpent,uint64 sequence,bytes32 coinSpent," +
+    "bytes32 account,bytes32 coin,uint128 amountOut,bytes32 recipient,bytes32 memo,bytes32 notesHash",
   PrivateCommittee:
     "uint64 version,uint64 epoch,bytes32[] coinKeys,bytes32 verifyingKeyHash,bytes32 provingKeyHash",
   PrivateRules:
@@ -62,6 +62,13 @@ test.each(Object.entries(TYPES))("the digest of %s", (primaryType, fields) => {
 test("a digest as an element", () => {
   const { digest, "digest as an element": element } = objects.messages.PrivateTransfer;
   expect(fieldToHex(lowBits(hexToBytes(digest)))).toBe(element);
+});
+
+test("the account whose numbers a nullifier takes", () => {
+  const { nullifier, account } = objects.messages["nullifier's account"];
+  const hash = keccak256(concat([toHex("fastpay/nullifier"), nullifier]));
+  const pool = keccak256(toHex("fastpay/private-pool"));
+  expect(concat([slice(hash, 0, 28), slice(pool, 28)])).toBe(account);
 });
 
 test("Poseidon of two, four and eight", () => {

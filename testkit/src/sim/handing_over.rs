@@ -15,6 +15,7 @@ use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{
     CLOSING_ENTRIES_MAX, Inheritance, JoinError, JoinPosition, ReportedEntry, SignedClosing, VerifiedClosing,
 };
+use fastpay_core::private::NoProofs;
 use fastpay_core::{AuthorityKeys, AuthorityName, Committees, Digest, Epoch, ShardLedger, TransactionIndex};
 use fastpay_node::authority::handover::{Closings, Report, ReportError};
 use fastpay_node::authority::metrics::Metrics;
@@ -218,7 +219,7 @@ impl Joiner {
         }
         let (of, against) = ((&self.world.domain, epoch), (&installations(committees), up_to));
         let rng = &mut StdRng::seed_from_u64(self.world.plan.seed);
-        let verified = signed.verify(entries, of, against, rng).ok()?;
+        let verified = signed.verify(entries, of, against, &NoProofs, rng).ok()?;
         keep(&path, &bytes);
         Some(verified)
     }
@@ -257,7 +258,7 @@ pub(super) fn closing(
     let installations = installations(&world.known_committees(world.chain.installed().len()));
     let (of, against) = ((&world.domain, closed), (&installations, report.closing.up_to));
     let rng = &mut StdRng::seed_from_u64(world.plan.seed);
-    signed.clone().verify(entries.clone(), of, against, rng).map_err(|error| wrong(&error))?;
+    signed.clone().verify(entries.clone(), of, against, &NoProofs, rng).map_err(|error| wrong(&error))?;
     let is_based = histories.iter().any(|history| history.base().is_some());
     world.oracle().is_told(authority, &entries, is_based)?;
     Ok(Some((signed, entries)))

@@ -160,7 +160,10 @@ impl Oracle {
             match *entry {
                 ClosingEntry::Account { account, next: told, .. } => drop(next.insert(account, told.0)),
                 ClosingEntry::Lock { account, sequence, order } => drop(locks.insert(((account, sequence.0), order))),
-                ClosingEntry::Seen { .. } => {}
+                ClosingEntry::Seen { .. }
+                | ClosingEntry::Spent { .. }
+                | ClosingEntry::PrivateLock { .. }
+                | ClosingEntry::PrivateSeen { .. } => {}
             }
         }
         for (account, sent) in &books.sent {

@@ -120,6 +120,10 @@ fn kind(record: &Record) -> &'static str {
         Record::Closed { .. } => "closed",
         Record::Inherited { .. } => "inherited",
         Record::Joined { .. } => "joined",
+        Record::PrivateLock(_) => "private lock",
+        Record::PrivateConfirmation(_) => "private confirmation",
+        Record::PrivateSeen(_) => "private seen",
+        Record::PrivateInherited(_) => "private inherited",
     }
 }
 

@@ -351,6 +351,10 @@ impl Oracle {
             Record::Inherited { order, digest } => self.inherits(authority, order, *digest),
             Record::Joined { epoch } => self.joins((authority, shard), *epoch),
             Record::Base(_) => Err(Breach("a running node writes a base".into())),
+            Record::PrivateLock(_)
+            | Record::PrivateConfirmation(_)
+            | Record::PrivateSeen(_)
+            | Record::PrivateInherited(_) => Err(Breach("no node knows private transfers".into())),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;
                 self.books[authority].seen.insert((transfer.sender(), transfer.sequence().0));

@@ -7,6 +7,7 @@ mod checkpoints;
 mod encodings;
 mod handover;
 mod interleavings;
+mod nullifiers;
 mod private;
 mod retired;
 mod unlocks;

@@ -115,7 +115,7 @@ pub fn sorted(mut entries: Vec<SegmentEntry>) -> Vec<SegmentEntry> {
     entries.sort_by_key(|entry| match entry {
         SegmentEntry::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence())),
         SegmentEntry::Void { account, sequence } => Some((*account, *sequence)),
-        SegmentEntry::Event(_) | SegmentEntry::Paid(_) | SegmentEntry::Recovery => None,
+        _ => None,
     });
     entries
 }

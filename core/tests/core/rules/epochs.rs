@@ -3,6 +3,7 @@
 
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{Closing, Inheritance, ReportedEntry};
+use fastpay_core::private::NoProofs;
 use fastpay_core::{
     Amount, Asset, Certificate, Deposit, Digest, Epoch, EpochEnd, Installation, Moment, PrimaryView, Rejection,
     TransactionIndex, TransferOrder, VerifiedVote,
@@ -83,7 +84,7 @@ fn keys_out_at_one_member_and_later_at_another_allow_one_certificate_if_the_firs
         let closing = Closing::new(Epoch(0), up_to, Digest::ZERO, entries.iter().map(ReportedEntry::entry));
         let signed = closing.sign(&first.keys[at], &first.domain);
         let against = (&installations, up_to);
-        closings.push(signed.verify(entries, (&first.domain, Epoch(0)), against, &mut rand::rng()).unwrap());
+        closings.push(signed.verify(entries, (&first.domain, Epoch(0)), against, &NoProofs, &mut rand::rng()).unwrap());
         node.rotate(&next, at);
     }
     // The thief's own Closing reports nothing, and whichever quorum it is, one of the members that voted is in it.

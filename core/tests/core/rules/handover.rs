@@ -8,6 +8,7 @@ use fastpay_core::handover::{
     CLOSING_ENTRIES_MAX, Closing, ClosingEntry, ClosingError, Inheritance, InheritanceError, JoinError, Newest,
     ReportedEntry, SignedClosing, VerifiedClosing,
 };
+use fastpay_core::private::NoProofs;
 use fastpay_core::{
     Amount, Asset, Balance, Deposit, Digest, Epoch, Installation, PendingOrder, PrimaryView, Record, Rejection,
     SequenceNumber, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder,
@@ -141,7 +142,7 @@ fn verify(
 ) -> Result<VerifiedClosing, ClosingError> {
     let installations = installations(committee, Epoch(1));
     let rng = &mut StdRng::seed_from_u64(0);
-    signed.verify(entries, (&committee.domain, Epoch(0)), (&installations, INSTALLED), rng)
+    signed.verify(entries, (&committee.domain, Epoch(0)), (&installations, INSTALLED), &NoProofs, rng)
 }
 
 #[test]
@@ -186,10 +187,12 @@ fn a_closing_that_a_member_did_not_sign_or_whose_orders_do_not_fit_is_refused() 
     assert_eq!(check(signed(later), &entries), Err(wrong));
     let rng = &mut StdRng::seed_from_u64(0);
     let only_first = Installations::new(committee.committee.clone()).unwrap();
-    let unknown = signed(later).verify(entries.clone(), (&committee.domain, Epoch(1)), (&only_first, INSTALLED), rng);
+    let unknown =
+        signed(later).verify(entries.clone(), (&committee.domain, Epoch(1)), (&only_first, INSTALLED), &NoProofs, rng);
     assert_eq!(unknown.map(drop), Err(ClosingError::UnknownEpoch(Epoch(1))));
     let compromised = installations(committee, Epoch(0));
-    let out = signed(good).verify(entries.clone(), (&committee.domain, Epoch(0)), (&compromised, INSTALLED), rng);
+    let out =
+        signed(good).verify(entries.clone(), (&committee.domain, Epoch(0)), (&compromised, INSTALLED), &NoProofs, rng);
     assert_eq!(out.map(drop), Err(ClosingError::EpochCompromised(Epoch(0))));
 
     let stranger = authority_keys(99);

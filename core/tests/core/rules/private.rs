@@ -1,9 +1,9 @@
-//! Private orders, certificates and the pool: each refusal by name.
+//! Private orders, their certificates, and requests to unlock: each refusal by name.
 
 use alloy_primitives::hex;
 use fastpay_core::private::*;
 use fastpay_core::{
-    AccountId, Amount, Balance, CertificateError, Domain, Epoch, JournalPosition, PrimaryAddress, VoteError,
+    AccountId, Amount, CertificateError, Domain, Epoch, PrimaryAddress, SequenceNumber, ShardLayout, VoteError,
 };
 use fastpay_testkit::{TestCommittee, test_domain};
 
@@ -21,7 +21,7 @@ fn check_invalid(alter: impl FnOnce(&mut ProvenOrder), expected: InvalidPrivateT
     alter(&mut order);
     let altered = PrivateCertificate { order: order.order.clone(), ..(**certificate.certificate()).clone() };
     assert_eq!(altered.verify(&domain, &committee.committee).err(), Some(expected.into()));
-    assert_eq!(verify_proven(vec![order], &domain, &Bound), [Err(expected.into())]);
+    assert_eq!(order.check(&domain), Err(expected));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn orders_have_one_size() {
     let domain = test_domain();
     let encode = |order: &ProvenOrder| borsh::to_vec(order).unwrap();
     let bytes = encode(&proven(&domain, transfer(1, 2, u128::MAX)));
-    assert_eq!(bytes.len(), 276 + 390 + 384);
+    assert_eq!(bytes.len(), 284 + 390 + 384);
     assert_eq!(encode(&proven(&domain, transfer(3, 4, 0))).len(), bytes.len());
     assert_eq!(borsh::from_slice::<ProvenOrder>(&bytes).unwrap(), proven(&domain, transfer(1, 2, u128::MAX)));
     assert!(borsh::from_slice::<ProvenOrder>(&bytes[1..]).is_err());
@@ -90,11 +90,12 @@ fn orders_have_one_size() {
 fn every_part_of_a_transfer_and_the_deployment_count_for_its_digest() {
     let here = test_domain();
     let whole = transfer(1, 2, 10);
-    let alterations: [fn(&mut PrivateTransfer); 11] = [
+    let alterations: [fn(&mut PrivateTransfer); 12] = [
         |transfer| transfer.committee += 1,
         |transfer| transfer.rules += 1,
         |transfer| transfer.asset.0 = PrimaryAddress::repeat_byte(1),
         |transfer| transfer.account_spent = nullifier(9),
+        |transfer| transfer.sequence = SequenceNumber(1),
         |transfer| transfer.coin_spent = nullifier(9),
         |transfer| transfer.account[31] ^= 1,
         |transfer| transfer.coin[31] ^= 1,
@@ -116,19 +117,20 @@ fn every_part_of_a_transfer_and_the_deployment_count_for_its_digest() {
     assert_eq!(digests.len(), count);
 }
 
-/// A bad proof is found in its place, a malformed order is not asked about, and an answer that is missing is no.
+/// A bad proof is found in its place, and an answer that is missing is no.
 #[test]
 fn bad_proof() {
     let domain = test_domain();
     let order = |number| proven(&domain, transfer(number, number + 100, 0));
-    let mut orders: Vec<ProvenOrder> = (0..4).map(order).collect();
-    orders[1].proof[0] ^= 1;
-    orders[2].order.own_note[0] ^= 1;
-    let answers = verify_proven(orders.clone(), &domain, &Bound);
+    let checked = |mut order: ProvenOrder, altered: u8| {
+        order.proof[0] ^= altered;
+        order.check(&domain).unwrap()
+    };
+    let orders = || vec![checked(order(0), 0), checked(order(1), 1), checked(order(2), 0)];
+    let answers = verify_proofs(orders(), &Bound);
     assert_eq!(answers[0].as_ref().map(VerifiedPrivateOrder::proven), Ok(&order(0).into()));
-    assert_eq!(answers[1], Err(ProofError::BadProof.into()));
-    assert_eq!(answers[2], Err(InvalidPrivateTransfer::Notes.into()));
-    assert_eq!(answers[3].as_ref().map(VerifiedPrivateOrder::proven), Ok(&order(3).into()));
+    assert_eq!(answers[1], Err(ProofError::BadProof));
+    assert_eq!(answers[2].as_ref().map(VerifiedPrivateOrder::proven), Ok(&order(2).into()));
 
     struct Short;
     impl ProofCheck for Short {
@@ -136,9 +138,56 @@ fn bad_proof() {
             claims.iter().take(1).map(|_| Ok(())).collect()
         }
     }
-    let answers = verify_proven((0..3).map(order).collect(), &domain, &Short);
+    let answers = verify_proofs(orders(), &Short);
     assert!(answers[0].is_ok());
-    assert_eq!(answers[1..], [Err(ProofError::BadProof.into()), Err(ProofError::BadProof.into())]);
+    assert_eq!(answers[1..], [Err(ProofError::BadProof), Err(ProofError::BadProof)]);
+    assert_eq!(verify_proofs(orders(), &NoProofs), vec![Err(ProofError::UnknownVersion); 3]);
+}
+
+/// Wherever the pool is, its nullifiers are, and no two of them have one account.
+#[test]
+fn a_nullifier_is_an_account_of_the_pools_shard() {
+    let mut accounts: Vec<AccountId> = (0..100).map(|number| nullifier(number).account()).collect();
+    for shards in [1, 2, 3, 7, 64, u32::MAX] {
+        let layout = ShardLayout::new(shards.try_into().unwrap());
+        let pool = layout.shard_of(&AccountId::PRIVATE_POOL);
+        assert!(accounts.iter().all(|account| layout.shard_of(account) == pool));
+    }
+    let pinned = hex!("ee5d27c486702e8950a79e0a7d5b8692e971adc99476f6d083eccfe55be12873");
+    assert_eq!(nullifier(0).account().0, pinned);
+    accounts.sort_unstable();
+    accounts.dedup();
+    assert_eq!(accounts.len(), 100);
+    let taken = PrivateTransfer { sequence: SequenceNumber(4), ..transfer(1, 2, 0) }.taken();
+    assert_eq!(taken, [(nullifier(1).account(), SequenceNumber(4)), (nullifier(2).account(), SequenceNumber(0))]);
+}
+
+/// A request counts by its bytes alone, for one number of one nullifier in one deployment.
+#[test]
+fn who_may_ask_to_unlock_a_number_of_a_nullifier() {
+    let domain = test_domain();
+    let (account, sequence) = (nullifier(1).account(), SequenceNumber(3));
+    let good = authorization(&domain, nullifier(1), sequence);
+    assert!(good.len() <= 512, "the contract takes no more");
+    let is_good = |domain: &Domain, number: (AccountId, SequenceNumber), bytes: &[u8]| {
+        is_private_unlock_authorized(domain, number, bytes, &Owner)
+    };
+    assert!(is_good(&domain, (account, sequence), &good));
+    assert!(!is_good(&domain, (account, SequenceNumber(4)), &good));
+    assert!(!is_good(&domain, (nullifier(2).account(), sequence), &good));
+    assert!(!is_good(&Domain::new(1, domain.contract()), (account, sequence), &good));
+    // The proof of another nullifier's owner, and a nullifier that is no element.
+    let of_another = authorization(&domain, nullifier(2), sequence);
+    let swapped = [&good[..32], &of_another[32..]].concat();
+    assert!(!is_good(&domain, (account, sequence), &swapped));
+    let odd = Nullifier(MODULUS.into());
+    assert!(!is_good(&domain, (odd.account(), sequence), &authorization(&domain, odd, sequence)));
+    for length in [0, 31, 32, 96, good.len() - 1] {
+        assert!(!is_good(&domain, (account, sequence), &good[..length]));
+    }
+    assert!(!is_good(&domain, (account, sequence), &[&good[..], &[0]].concat()));
+    // As the owner of an account, nobody owns a nullifier.
+    assert!(!fastpay_core::is_unlock_authorized(&domain, account, sequence, &good));
 }
 
 #[test]
@@ -181,158 +230,4 @@ fn too_few_votes_are_no_certificate() {
     let mut few = votes(&committee, &order, &[0, 1, 1]);
     few.extend(votes(&committee, &other, &[2, 3]));
     assert_eq!(PrivateCertificate::from_votes(&order, &committee.committee, &few), None);
-}
-
-/// A pool, and what its account holds.
-struct Setting {
-    committee: TestCommittee,
-    pool: Pool,
-    held: Balance,
-    next: u64,
-}
-
-fn setting() -> Setting {
-    Setting { committee: TestCommittee::new(4), pool: Pool::default(), held: Balance::from(Amount(100)), next: 1 }
-}
-
-impl Setting {
-    fn order(&self, transfer: PrivateTransfer) -> VerifiedPrivateOrder {
-        verified(&self.committee.domain, transfer)
-    }
-
-    fn apply(&mut self, decision: PoolDecision) -> Result<Option<Withdrawal>, PrivateRejection> {
-        match decision {
-            PoolDecision::Commit(record) => {
-                self.next += 1;
-                let read: PrivateRecord = borsh::from_slice(&borsh::to_vec(&record).unwrap()).unwrap();
-                assert_eq!(read, record);
-                let left = self.pool.apply(&record, JournalPosition(self.next));
-                self.held = left.iter().fold(self.held, |held, left| held.debit(left.amount));
-                Ok(left)
-            }
-            PoolDecision::Already => panic!("the caller expects something new"),
-            PoolDecision::Refuse(rejection) => Err(rejection),
-        }
-    }
-
-    fn lock(&mut self, transfer: PrivateTransfer) -> Result<(), PrivateRejection> {
-        let decision = self.pool.lock(&self.order(transfer), &VERSIONS, self.held);
-        self.apply(decision).map(|left| assert_eq!(left, None))
-    }
-
-    fn confirm(&mut self, transfer: PrivateTransfer) -> Result<Option<Withdrawal>, PrivateRejection> {
-        let decision = self.pool.confirm(&certified(&self.committee, &self.order(transfer)));
-        self.apply(decision)
-    }
-
-    fn digest(&self, transfer: &PrivateTransfer) -> fastpay_core::Digest {
-        self.committee.domain.private_transfer_digest(transfer)
-    }
-
-    fn used(&self, number: u64) -> Option<fastpay_core::Digest> {
-        self.pool.nullifier(&nullifier(number)).map(NullifierUse::digest)
-    }
-
-    fn reserved(&self) -> Balance {
-        self.pool.reserved(transfer(0, 0, 0).asset)
-    }
-}
-
-#[test]
-fn locked() {
-    let mut setting = setting();
-    let first = transfer(1, 2, 30);
-    setting.lock(first).unwrap();
-    let before = setting.pool.clone();
-    for other in [transfer(1, 3, 0), transfer(3, 2, 0), transfer(2, 4, 0), transfer(4, 1, 0), transfer(1, 2, 29)] {
-        let Err(PrivateRejection::Locked { pending }) = setting.lock(other) else { panic!("{other:?} is locked") };
-        assert_eq!(*pending.proven, proven(&setting.committee.domain, first));
-    }
-    assert_eq!(setting.pool, before);
-    // The same order gets its vote again, whatever became of the versions and the pool.
-    let newer = Versions { committee: 4, oldest_rules: 9, newest_rules: 9 };
-    let again = setting.pool.lock(&setting.order(first), &newer, Balance::ZERO);
-    assert_eq!(again, PoolDecision::Already);
-}
-
-#[test]
-fn spent() {
-    let mut setting = setting();
-    let first = transfer(1, 2, 30);
-    setting.confirm(first).unwrap();
-    let refused = Err(PrivateRejection::Spent { digest: setting.digest(&first), position: JournalPosition(2) });
-    let before = setting.pool.clone();
-    for other in [first, transfer(1, 3, 0), transfer(3, 2, 0)] {
-        assert_eq!(setting.lock(other), refused.clone().map(|_: Option<Withdrawal>| ()));
-    }
-    // A second certificate with one of the nullifiers takes more than f faulty members.
-    for other in [transfer(1, 3, 0), transfer(3, 2, 0)] {
-        assert_eq!(setting.confirm(other), refused);
-    }
-    let again = setting.pool.confirm(&certified(&setting.committee, &setting.order(first)));
-    assert_eq!((again, setting.pool), (PoolDecision::Already, before));
-}
-
-#[test]
-fn unknown_and_stale_versions() {
-    let mut setting = setting();
-    let of = |committee, rules| PrivateTransfer { committee, rules, ..transfer(1, 2, 0) };
-    let stale = Err(PrivateRejection::StaleVersion { committee: 3, oldest_rules: 5 });
-    assert_eq!(setting.lock(of(4, 7)), Err(PrivateRejection::UnknownVersion));
-    assert_eq!(setting.lock(of(3, 8)), Err(PrivateRejection::UnknownVersion));
-    assert_eq!(setting.lock(of(2, 7)), stale);
-    assert_eq!(setting.lock(of(3, 4)), stale);
-    assert_eq!(setting.lock(of(3, 5)), Ok(()));
-    // Certificates count under any.
-    assert!(setting.confirm(PrivateTransfer { committee: 1, rules: 1, ..transfer(5, 6, 0) }).is_ok());
-}
-
-#[test]
-fn pool_short() {
-    let mut setting = setting();
-    let short = |available: u128, amount| {
-        Err(PrivateRejection::PoolShort { available: Balance::from(Amount(available)), amount: Amount(amount) })
-    };
-    assert_eq!(setting.lock(transfer(1, 2, 101)), short(100, 101));
-    setting.lock(transfer(1, 2, 70)).unwrap();
-    assert_eq!(setting.lock(transfer(3, 4, 31)), short(30, 31));
-    setting.lock(transfer(3, 4, 30)).unwrap();
-    assert_eq!(setting.lock(transfer(5, 6, 1)), short(0, 1));
-    // Another asset has a pool of its own.
-    let token = PrivateTransfer { asset: fastpay_core::Asset(PrimaryAddress::repeat_byte(7)), ..transfer(7, 8, 1) };
-    setting.held = Balance::ZERO;
-    assert_eq!(setting.lock(token), short(0, 1));
-    // What withdraws nothing needs nothing, also where certificates took more than there was.
-    setting.confirm(transfer(9, 10, u128::MAX)).unwrap();
-    assert!(!setting.held.covers(Amount::ZERO));
-    assert_eq!(setting.lock(transfer(11, 12, 0)), Ok(()));
-    assert!(matches!(setting.lock(transfer(13, 14, 1)), Err(PrivateRejection::PoolShort { .. })));
-}
-
-#[test]
-fn a_certificate_pays_its_recipient_once_and_ends_its_reservation() {
-    let mut setting = setting();
-    let withdrawal = PrivateTransfer { memo: [6; 32].into(), ..transfer(1, 2, 30) };
-    setting.lock(withdrawal).unwrap();
-    assert_eq!(setting.reserved(), Balance::from(Amount(30)));
-    let PrivateTransfer { recipient, asset, amount_out: amount, memo, .. } = withdrawal;
-    assert_eq!(setting.confirm(withdrawal), Ok(Some(Withdrawal { recipient, asset, amount, memo })));
-    assert_eq!((setting.reserved(), setting.held), (Balance::ZERO, Balance::from(Amount(70))));
-    assert_eq!(setting.confirm(transfer(3, 4, 0)), Ok(None));
-}
-
-/// A lock that can be certified no more holds neither its other nullifier nor a part of the pool.
-#[test]
-fn a_certificate_overrides_locks_and_frees_what_they_held() {
-    let mut setting = setting();
-    let (by_account, by_coin) = (transfer(1, 2, 60), transfer(3, 4, 40));
-    setting.lock(by_account).unwrap();
-    setting.lock(by_coin).unwrap();
-    let certified = transfer(1, 4, 0);
-    setting.confirm(certified).unwrap();
-    let spent = Some(setting.digest(&certified));
-    assert_eq!([1, 2, 3, 4].map(|number| setting.used(number)), [spent, None, None, spent]);
-    assert_eq!(setting.reserved(), Balance::ZERO);
-    setting.lock(transfer(3, 2, 100)).unwrap();
-    assert_eq!(setting.reserved(), Balance::from(Amount(100)));
 }

@@ -253,7 +253,7 @@ fn segments() -> Vec<Segment> {
             SegmentEntry::Executed(order) => (order.transfer.sender(), order.transfer.sequence()),
             SegmentEntry::Void { account, sequence } => (*account, *sequence),
             SegmentEntry::Event(_) => unreachable!("events are apart"),
-            SegmentEntry::Paid(_) | SegmentEntry::Recovery => unreachable!("it is no recovery"),
+            _ => unreachable!("it is no recovery, and nothing is private"),
         };
         numbers.sort_by_key(key);
         Segment { entries: events.into_iter().chain(numbers).collect() }

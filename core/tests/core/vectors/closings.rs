@@ -4,6 +4,7 @@
 use alloy_primitives::{B256, Bytes};
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{CLOSING_ENTRIES_MAX, Closing, ClosingEntry, ReportedEntry, SignedClosing};
+use fastpay_core::private::NoProofs;
 use fastpay_core::{
     AccountId, Authority, Committee, Digest, Epoch, PendingOrder, PrimaryAddress, SequenceNumber, TransactionIndex,
     TransferOrder,
@@ -73,7 +74,7 @@ fn closings() {
             SignedClosing::read(&mut &case.closing[..], CLOSING_ENTRIES_MAX).is_ok_and(|(signed, entries)| {
                 let rng = &mut StdRng::seed_from_u64(1);
                 let newest = TransactionIndex(file.newest_index);
-                signed.verify(entries, (&domain, Epoch(0)), (&installations, newest), rng).is_ok()
+                signed.verify(entries, (&domain, Epoch(0)), (&installations, newest), &NoProofs, rng).is_ok()
             });
         assert_eq!(is_valid, case.valid, "{}", case.name);
     }

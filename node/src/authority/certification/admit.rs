@@ -264,9 +264,7 @@ impl Admission {
             Segment::read_at_most(segment, entries_max).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let shown = segment.entries.iter().filter_map(|entry| match entry {
             SegmentEntry::Event(event) => Some(event),
-            SegmentEntry::Executed(_) | SegmentEntry::Void { .. } | SegmentEntry::Paid(_) | SegmentEntry::Recovery => {
-                None
-            }
+            _ => None,
         });
         if events.is_some_and(|events| !shown.eq(events)) {
             return Err(refuse(NotAdmitted::Events));

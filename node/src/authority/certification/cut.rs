@@ -25,7 +25,7 @@ pub(super) fn weight(entry: &SegmentEntry) -> usize {
 fn transfer_of(entry: &SegmentEntry) -> Option<&Transfer> {
     match entry {
         SegmentEntry::Executed(order) => Some(&order.transfer),
-        SegmentEntry::Event(_) | SegmentEntry::Void { .. } | SegmentEntry::Paid(_) | SegmentEntry::Recovery => None,
+        _ => None,
     }
 }
 

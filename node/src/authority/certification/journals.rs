@@ -66,6 +66,10 @@ impl Executed {
                 self.take(certificate.order.transfer.sender(), SequenceNumber(sent.number));
             }
             Record::Void { account, sent } => self.take(*account, SequenceNumber(sent.number)),
+            Record::PrivateConfirmation(confirmation) => {
+                let taken = confirmation.certificate.order.transfer.taken();
+                taken.into_iter().for_each(|(account, taken)| self.take(account, taken));
+            }
             record => follow(&mut self.applied, shard, record),
         }
     }
@@ -93,6 +97,10 @@ fn follow(applied: &mut [TransactionIndex], ShardId(shard): ShardId, record: &Re
         Record::Confirmation { .. } | Record::Void { .. } => return,
         Record::Lock { .. } | Record::Credit(_) | Record::Seen { .. } | Record::VoidVoted { .. } => return,
         Record::Closed { .. } | Record::Inherited { .. } | Record::Joined { .. } => return,
+        Record::PrivateLock(_)
+        | Record::PrivateConfirmation(_)
+        | Record::PrivateSeen(_)
+        | Record::PrivateInherited(_) => return,
     };
     if let Some(newest) = usize::try_from(shard).ok().and_then(|shard| applied.get_mut(shard)) {
         *newest = index.max(*newest);
@@ -172,7 +180,7 @@ impl Journals {
         self.each(told, |shard, _, outline| {
             match outline {
                 Outline::Taken(entry) => {
-                    entry.number().into_iter().for_each(|(account, taken)| executed.take(account, taken));
+                    entry.numbers().for_each(|(account, taken)| executed.take(account, taken));
                 }
                 Outline::Other(record) => {
                     follow(&mut executed.applied, shard, &record);

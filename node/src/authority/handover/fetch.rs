@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::checkpoint::Installations;
 use fastpay_core::handover::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing};
+use fastpay_core::private::NoProofs;
 use fastpay_core::{AuthorityName, Domain, Epoch, TransactionIndex};
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchivePart};
 use tokio::time::{Instant, timeout};
@@ -267,7 +268,7 @@ fn check(file: &mut File, followed: &Followed<'_>) -> Result<(), FetchError> {
     let (mut failure, entries) = (None, ClosingEntries::new(reader.by_ref()));
     let entries = entries.map_while(|entry| entry.map_err(|error| failure = Some(error)).ok());
     let (of, against) = ((followed.domain, followed.epoch), (followed.installations, followed.up_to));
-    let checked = signed.check(entries, of, against, &mut rand::rng(), |_, _| ());
+    let checked = signed.check(entries, of, against, &NoProofs, &mut rand::rng(), |_, _| ());
     failure.map_or(Ok(()), |error| Err(FetchError::Malformed(error)))?;
     Ok(checked?)
 }

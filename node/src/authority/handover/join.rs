@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use fastpay_client::AuthorityClient;
 use fastpay_core::handover::{Inheritance, InheritanceError, JoinError, JoinPosition, VerifiedClosing};
+use fastpay_core::private::NoProofs;
 use fastpay_core::{AccountId, AuthorityName, Committee, Digest, Epoch, SequenceNumber};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -254,7 +255,7 @@ fn read(closings: &Closings, followed: &Followed<'_>, member: AuthorityName) -> 
         read => read.map_err(|error| unreadable(&error))?,
     };
     let (of, against) = ((followed.domain, followed.epoch), (followed.installations, followed.up_to));
-    signed.verify(entries, of, against, &mut rand::rng()).map_err(|error| {
+    signed.verify(entries, of, against, &NoProofs, &mut rand::rng()).map_err(|error| {
         if let Err(error) = closings.drop(author) {
             tracing::error!(%member, %error, "a damaged Closing cannot be removed");
         }

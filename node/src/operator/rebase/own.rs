@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use fastpay_core::checkpoint::{PrimaryEvent, PrimaryEventKind};
+use fastpay_core::private::Pool;
 use fastpay_core::{
     Account, AccountId, Amount, Asset, CrossShardCredit, Digest, Domain, Epoch, JournalPosition, LedgerBase,
     SequenceNumber, ShardLayout, TransactionIndex, Unlock,
@@ -100,6 +101,11 @@ impl Own {
     pub(super) fn unlock(&self, (account, sequence): Slot) -> Option<&Unlock> {
         let unlock = self.shard_of(&account)?.shard().ledger().unlocks.get(account, sequence);
         unlock.filter(|unlock| **unlock != Unlock::default())
+    }
+
+    /// The private transfers that are not executed.
+    pub(super) fn pool(&self) -> Option<&Pool> {
+        self.shard_of(&AccountId::PRIVATE_POOL).map(|shard| &shard.shard().ledger().pool)
     }
 
     /// The newest event that the account's shard has applied.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::checkpoint::{AccountRow, Cut, Leaf, NumberState, Outcome, OwnState, PrimaryEvent, StatePart};
 use fastpay_core::handover::Tenure;
+use fastpay_core::private::{Pool, PrivateTransfer};
 use fastpay_core::{
     Account, AccountId, Asset, Balance, CrossShardCredit, Digest, Receipt, Record, Redemption, SequenceNumber, ShardId,
     Transfer, Unlock, UnlockOutcome,
@@ -64,17 +65,45 @@ impl Beyond {
     }
 
     /// What a record takes beyond the checkpoint.
-    fn taken<'r>(&self, record: &'r Record) -> Option<(AccountId, SequenceNumber, Option<&'r Transfer>)> {
-        let (account, sent, transfer) = match record {
+    fn taken<'r>(&self, record: &'r Record) -> Option<(AccountId, SequenceNumber, Taker<'r>)> {
+        let (account, sent, taker) = match record {
             Record::Confirmation { certificate, sent, .. } => {
                 let transfer = &certificate.order.transfer;
-                (transfer.sender(), sent, Some(transfer))
+                (transfer.sender(), sent, Taker::Transfer(transfer))
             }
-            Record::Void { account, sent } => (*account, sent, None),
+            Record::Void { account, sent } => (*account, sent, Taker::Void),
+            Record::PrivateConfirmation(confirmation) => {
+                let transfer = &confirmation.certificate.order.transfer;
+                let [(account, _), _] = transfer.taken();
+                let [sent, _] = &confirmation.sent;
+                (account, sent, Taker::Private(transfer))
+            }
             _ => return None,
         };
         let sequence = SequenceNumber(sent.number);
-        self.has(&account, sequence).then_some((account, sequence, transfer))
+        self.has(&account, sequence).then_some((account, sequence, taker))
+    }
+}
+
+/// What takes a number.
+enum Taker<'r> {
+    Transfer(&'r Transfer),
+    Void,
+    /// Takes a number of its coin nullifier, too.
+    Private(&'r PrivateTransfer),
+}
+
+impl Taker<'_> {
+    /// The accounts that it pays, and the pool, if that pays.
+    fn moves(&self) -> Vec<AccountId> {
+        let paid = |receipt: Receipt| receipt.payment.recipient;
+        match self {
+            Self::Transfer(transfer) => transfer.receipts().map(paid).collect(),
+            Self::Void => Vec::new(),
+            Self::Private(transfer) => {
+                transfer.withdrawal().map(paid).into_iter().flat_map(|paid| [paid, AccountId::PRIVATE_POOL]).collect()
+            }
+        }
     }
 }
 
@@ -106,8 +135,7 @@ pub(super) fn plan<'a>(
                 first_kept.entry(receipt.payment.recipient).or_insert(link.number);
                 active.insert(receipt.payment.recipient);
             }
-            let paid = beyond.taken(&record).and_then(|(.., transfer)| transfer);
-            active.extend(paid.into_iter().flat_map(Transfer::receipts).map(|receipt| receipt.payment.recipient));
+            active.extend(beyond.taken(&record).iter().flat_map(|(.., taker)| taker.moves()));
             match &record {
                 Record::Lock { order, .. } => drop(pending.insert(order.transfer.sender())),
                 Record::Confirmation { certificate, .. } => drop(pending.remove(&certificate.order.transfer.sender())),
@@ -120,6 +148,10 @@ pub(super) fn plan<'a>(
     active.append(&mut pending);
     active.extend(own.in_transit.iter().flat_map(CrossShardCredit::receipts).map(|paid| paid.payment.recipient));
     active.extend(own.shards().flat_map(|shard| shard.shard().ledger().unlocks.iter()).map(|(account, ..)| account));
+    let pools = || own.shards().map(|shard| &shard.shard().ledger().pool);
+    let waiting = pools().flat_map(Pool::waiting).map(|seen| &seen.certificate.order.transfer);
+    let held = pools().flat_map(Pool::locks).map(|(lock, _)| lock.transfer());
+    active.extend(held.chain(waiting).flat_map(PrivateTransfer::taken).map(|(account, _)| account));
     let tenures = own.shards().map(|shard| &shard.shard().ledger().tenure);
     active.extend(tenures.flat_map(Tenure::iter).map(|lock| lock.order.transfer.sender()));
     active.extend(followed.iter().filter_map(|event| event.kind.account()));
@@ -144,8 +176,13 @@ pub(super) fn plan<'a>(
         let mut state = OwnState::new(rows, followed, &target.domain).map_err(contradiction)?;
         let take = |records: &mut dyn Iterator<Item = (ShardId, Record)>| {
             for (_, record) in records {
-                if let Some((account, sequence, transfer)) = beyond.taken(&record) {
-                    state.take(account, sequence, transfer)?;
+                match beyond.taken(&record) {
+                    Some((account, sequence, Taker::Transfer(transfer))) => {
+                        state.take(account, sequence, Some(transfer))?;
+                    }
+                    Some((account, sequence, Taker::Void)) => state.take(account, sequence, None)?,
+                    Some((.., Taker::Private(transfer))) => state.take_private(transfer)?,
+                    None => {}
                 }
             }
             Ok(())
@@ -204,6 +241,16 @@ impl Plan<'_> {
     /// The first entry that is kept of an account's list of received payments, if any is.
     pub(super) fn first_kept(&self, account: &AccountId) -> Option<u64> {
         self.first_kept.get(account).copied().filter(|_| self.is_complete)
+    }
+
+    /// Whether a private order can still take its numbers.
+    pub(super) fn is_open(&self, transfer: &PrivateTransfer) -> bool {
+        let is_open = |(account, sequence): Slot| {
+            let rows = self.part.rows();
+            let is_void = rows.numbers().get(&(account, sequence)).is_some_and(NumberState::is_voided);
+            sequence >= rows.cut().next(&account) && !is_void
+        };
+        transfer.taken().into_iter().all(is_open)
     }
 
     /// What the new generation knows of each number: what the Primary said of it, and what is this authority's own.

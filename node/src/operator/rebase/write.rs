@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fastpay_core::checkpoint::AccountRow;
 use fastpay_core::handover::Tenure;
+use fastpay_core::private::PrivateConfirmation;
 use fastpay_core::{
     ASSETS_PER_RECORD_MAX, AccountId, Asset, AssetTotals, Balance, Base, BaseAccount, BaseLedger, Certificate,
     CrossShardCredit, Digest, Effect, Epoch, Forwarded, JournalPosition, Link, PendingOrder, Receipt, Record, Shard,
@@ -260,6 +261,19 @@ impl Generation<'_> {
                 let account = *account;
                 self.take(account, |sent| Record::Void { account, sent })?;
             }
+            Record::PrivateConfirmation(confirmation) => {
+                let [(account, _), (coin, _)] = confirmation.certificate.order.transfer.taken();
+                let [of_account, _] = &confirmation.sent;
+                if self.is_beyond(&account, of_account) {
+                    self.certificates = self.certificates.saturating_add(1);
+                    let of_coin = self.next_link(&coin);
+                    self.take(account, |of_account| {
+                        let (sent, effect) = ([of_account, of_coin], Some(Effect::Included));
+                        let confirmation = PrivateConfirmation { sent, effect, ..(**confirmation).clone() };
+                        Record::PrivateConfirmation(Box::new(confirmation))
+                    })?;
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -272,9 +286,14 @@ impl Generation<'_> {
     }
 
     fn take(&mut self, account: AccountId, record: impl FnOnce(Link) -> Record) -> Result<(), JournalError> {
-        let writer = self.writer(&account);
-        let sent = writer.shard.account(&account).map(|known| known.sent.next_link());
-        writer.append(&record(sent.expect("each account of the old journals has its base")))
+        let sent = self.next_link(&account);
+        self.writer(&account).append(&record(sent))
+    }
+
+    /// Of what an account sent.
+    fn next_link(&mut self, account: &AccountId) -> Link {
+        let sent = self.writer(account).shard.account(account).map(|known| known.sent.next_link());
+        sent.expect("each account of the old journals has its base")
     }
 
     /// Lists a payment as received. Returns its number.
@@ -326,7 +345,25 @@ impl Generation<'_> {
                 self.writer(account).append(&record)?;
             }
         }
+        self.keep_private()?;
         self.keep_tenure()
+    }
+
+    /// The private orders that hold numbers, and the certificates that wait.
+    fn keep_private(&mut self) -> Result<(), JournalError> {
+        let (own, plan) = (self.own, self.plan);
+        for pool in own.shards().map(|shard| &shard.shard().ledger().pool).filter(|_| !self.target.is_anew) {
+            let locks =
+                pool.locks().filter(|(lock, _)| plan.is_open(lock.transfer())).map(|(lock, is_own)| match is_own {
+                    true => Record::PrivateLock(lock.clone()),
+                    false => Record::PrivateInherited(lock.clone()),
+                });
+            let waiting = pool.waiting().filter(|seen| plan.is_open(&seen.certificate.order.transfer));
+            for record in locks.chain(waiting.cloned().map(Record::PrivateSeen)) {
+                self.writer(&AccountId::PRIVATE_POOL).append(&record)?;
+            }
+        }
+        Ok(())
     }
 
     /// The locks that were inherited, and the epochs that were closed and joined: a shard of the new generation has
@@ -361,6 +398,13 @@ impl Generation<'_> {
             let compared = self.compared.get(&asset).copied().unwrap_or_default();
             if compared != held {
                 return Err(RebaseError::OtherSum { asset, held, compared });
+            }
+        }
+        let (account, up_to) = (AccountId::PRIVATE_POOL, self.target.up_to);
+        if self.plan.is_complete && self.own.has_applied(&account, up_to) {
+            let own = self.own;
+            if own.pool() != Some(&self.writer(&account).shard.ledger().pool) {
+                return Err(RebaseError::Differs { account, what: "private orders" });
             }
         }
         for shard in self.own.shards().map(|shard| shard.shard()) {

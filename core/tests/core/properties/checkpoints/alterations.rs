@@ -69,7 +69,7 @@ fn alter(segment: &Segment, at: usize, kind: u8, rng: &mut StdRng) -> Option<Seg
         },
         (_, SegmentEntry::Void { sequence, .. }) => sequence.0 += 1,
         (_, SegmentEntry::Paid(redemption)) => redemption.amount.0 += 1,
-        (_, SegmentEntry::Recovery) => return None,
+        (_, SegmentEntry::Recovery | SegmentEntry::ExecutedPrivate(_)) => return None,
         (_, SegmentEntry::Event(event)) => match &mut event.kind {
             PrimaryEventKind::Deposit { amount, .. } => amount.0 += 1,
             PrimaryEventKind::Installed(installed) => installed.compromised_since = Epoch(u64::MAX),

@@ -107,7 +107,7 @@ fn slot(entry: &SegmentEntry) -> Option<Slot> {
         SegmentEntry::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence().0)),
         SegmentEntry::Void { account, sequence } => Some((*account, sequence.0)),
         SegmentEntry::Paid(redemption) => Some((redemption.sender, redemption.sequence.0)),
-        SegmentEntry::Event(_) | SegmentEntry::Recovery => None,
+        SegmentEntry::Event(_) | SegmentEntry::Recovery | SegmentEntry::ExecutedPrivate(_) => None,
     }
 }
 
@@ -198,7 +198,7 @@ impl Scene<'_> {
                     }
                 }
                 SegmentEntry::Paid(paid) => change(paid.sender, paid.asset, &|balance| balance.debit(paid.amount)),
-                SegmentEntry::Void { .. } | SegmentEntry::Recovery => {}
+                SegmentEntry::Void { .. } | SegmentEntry::Recovery | SegmentEntry::ExecutedPrivate(_) => {}
             }
         }
         balances.retain(|_, balance| *balance != Balance::ZERO);

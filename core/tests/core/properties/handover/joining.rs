@@ -6,6 +6,7 @@ use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{
     Closing, Inheritance, InheritanceError, JoinError, ReportedEntry, Term, VerifiedClosing, full_since,
 };
+use fastpay_core::private::NoProofs;
 use fastpay_core::{
     AccountId, AuthorityName, Digest, Epoch, PendingOrder, PrimaryView, Record, SequenceNumber, TransactionIndex,
 };
@@ -183,7 +184,8 @@ impl World {
         let leaves = entries.iter().map(ReportedEntry::entry);
         let signed = Closing::new(closed, up_to, Digest::ZERO, leaves).sign(keys, &test_domain());
         let installations = self.installations();
-        let verified = signed.verify(entries, (&test_domain(), closed), (&installations, up_to), &mut self.rng);
+        let verified =
+            signed.verify(entries, (&test_domain(), closed), (&installations, up_to), &NoProofs, &mut self.rng);
         verified.expect("whatever it says, it is well formed")
     }
 

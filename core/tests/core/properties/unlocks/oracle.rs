@@ -184,7 +184,13 @@ impl Oracle {
                 }
             }
             Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } | Record::Installation(_) => {}
-            Record::Closed { .. } | Record::Inherited { .. } | Record::Joined { .. } => {
+            Record::Closed { .. }
+            | Record::Inherited { .. }
+            | Record::Joined { .. }
+            | Record::PrivateLock(_)
+            | Record::PrivateConfirmation(_)
+            | Record::PrivateSeen(_)
+            | Record::PrivateInherited(_) => {
                 unreachable!("the members stay the same")
             }
             Record::Base(_) => unreachable!("books are drawn up anew after a rebase"),
