@@ -24,4 +24,4 @@ pub use committee::{CommitteeClient, OpenCommitteeError, oldest_state};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};
 pub use network::{Addresses, Network, NetworkError};
-pub use reserve::{CarriedOut, Reserve, ReserveError};
+pub use reserve::{CarriedOut, Reserve, ReserveError, unpacked_votes};
