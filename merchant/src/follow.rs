@@ -1,10 +1,9 @@
-//! Reads from Ethereum at intervals: the state of payouts, and the decimals of tokens. Nothing waits for it, and while
-//! its node is away, the known state stays.
+//! Reads from the Primary at intervals: the state of payouts, and the decimals of tokens. Nothing waits for it, and while
+//! the Primary is away, the known state stays.
 
 use std::time::Duration;
 
-use fastpay_ethereum::Primary;
-use fastpay_wallet::{RedemptionState, Wallet, redemption_state};
+use fastpay_wallet::{AnyPrimary, RedemptionState, Wallet};
 use tokio::time::sleep;
 
 use crate::ledger::Ledger;
@@ -27,9 +26,9 @@ pub async fn follow(wallet: Wallet, ledger: Ledger) -> Result<(), LedgerError> {
         }
         let payouts = ledger.payouts_on_their_way()?;
         if !payouts.is_empty() {
-            match wallet.primary().await {
+            match wallet.any_primary().await {
                 Ok(primary) => read_states(&wallet, &primary, &ledger, &payouts).await?,
-                Err(error) => tracing::warn!(%error, "the payouts' states on Ethereum are not available now"),
+                Err(error) => tracing::warn!(%error, "the payouts' states at the Primary are not available now"),
             }
         }
         sleep(PAUSE).await;
@@ -38,7 +37,7 @@ pub async fn follow(wallet: Wallet, ledger: Ledger) -> Result<(), LedgerError> {
 
 async fn read_states(
     wallet: &Wallet,
-    primary: &Primary,
+    primary: &AnyPrimary,
     ledger: &Ledger,
     payouts: &[Payout],
 ) -> Result<(), LedgerError> {
@@ -47,18 +46,23 @@ async fn read_states(
         // Retired keys may have certified another order under the number.
         let certificate = wallet.certificate(ledger.account(), sequence).await;
         let Some(certificate) = certificate.filter(|found| found.digest() == digest) else { continue };
-        match redemption_state(primary, &certificate).await {
+        match primary.redemption_state(&certificate).await {
             Ok(state) => ledger.payout_is(payout, name_of(&state), is_final(primary, &state).await)?,
-            Err(error) => tracing::warn!(%error, %sequence, "a payout's state on Ethereum is not available now"),
+            Err(error) => tracing::warn!(%error, %sequence, "a payout's state at the Primary is not available now"),
         }
     }
     Ok(())
 }
 
-/// Whether a payment is in a final block. One that may still change is read again.
-async fn is_final(primary: &Primary, state: &RedemptionState) -> bool {
-    let RedemptionState::Paid { block_number, .. } = state else { return false };
-    primary.final_head().await.is_ok_and(|head| *block_number <= head.number())
+/// Whether a payment is in a final block, or in a certified state of a ledger. One that may still change is read again.
+async fn is_final(primary: &AnyPrimary, state: &RedemptionState) -> bool {
+    match (primary, state) {
+        (AnyPrimary::Contract(primary), RedemptionState::Paid { block_number, .. }) => {
+            primary.final_head().await.is_ok_and(|head| *block_number <= head.number())
+        }
+        (AnyPrimary::Ledger(_), state) => *state != RedemptionState::Open,
+        (AnyPrimary::Contract(_), _) => false,
+    }
 }
 
 /// The state's name, as in `fastpay show`.
@@ -66,8 +70,8 @@ fn name_of(state: &RedemptionState) -> &'static str {
     match state {
         RedemptionState::Open => "open",
         RedemptionState::Queued(_) => "queued",
-        RedemptionState::Paid { .. } => "paid",
-        RedemptionState::Displaced(_) => "displaced",
+        RedemptionState::Paid { .. } | RedemptionState::PaidOnLedger(_) => "paid",
+        RedemptionState::Displaced(_) | RedemptionState::DisplacedOnLedger(_) => "displaced",
         RedemptionState::Released(_) => "released",
         RedemptionState::Spent => "spent",
     }

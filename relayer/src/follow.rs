@@ -166,14 +166,6 @@ impl Relayer {
         }
     }
 
-    /// Gives a redemption transactions of its own from now on.
-    pub(crate) fn set_alone(&mut self, id: RedemptionId) {
-        if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
-            item.alone = true;
-            self.changed = true;
-        }
-    }
-
     /// Gives up a transaction that no node will accept. Its redemptions are submitted singly from now on, and the next
     /// transaction gets its nonce. A redemption that was alone waits for a while, because the fault is not its own.
     pub(crate) fn take_apart(&mut self, index: usize, reason: &str) {

@@ -10,18 +10,23 @@
 
 use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, AccountKey, Committees, Epoch, PrimaryAddress, Redemption};
-use fastpay_ledger_client::{CommitteeClient, Instructions, Reserve, ReserveError, oldest_state};
-use fastpay_ledger_statement::{Rejection, SpentOn};
+use fastpay_ledger_client::{CommitteeClient, Instructions, Reserve, ReserveError, oldest_state, unpacked_votes};
+use fastpay_ledger_statement::{CurrentEpoch, Rejection, SpentOn};
 use fastpay_program::Clock;
 
 use crate::config::{Config, LedgerSettings};
-use crate::pending::{PendingRedemption, RedemptionId, unpacked};
+use crate::pending::{PendingRedemption, RedemptionId};
 use crate::primary::{PrimarySide, Worth};
 use crate::relayer::{Relayer, RelayerError, wait_if_it_passes};
 use crate::store::Left;
+use crate::votes::{Agreement, Asked};
 
 /// The folder of the instructions, in that of the state.
 const INSTRUCTIONS: &str = "ledger";
+/// So many redemptions go under one vote: an instruction with the votes of the largest committee has room for them.
+const BATCH_MAX: usize = 100;
+/// Votes of an epoch that ends within this time, in milliseconds, are not used: an instruction may wait for its height.
+const ENDING_MARGIN_MS: u64 = 60_000;
 /// So many instructions are sent in a round, one after the other: the redemption logs are read again then.
 const ROUND_MAX: usize = 32;
 
@@ -74,17 +79,74 @@ impl Relayer<OnLedger> {
     async fn hand_over_all(&mut self, open: Vec<PendingRedemption>) -> Result<(), RelayerError> {
         self.follow_committees().await?;
         let Some(committees) = self.committees.clone() else { return Ok(()) };
-        for item in open.into_iter().take(ROUND_MAX) {
-            self.hand_over(&committees, &item).await?;
+        let current = self.primary.ledger().current_epoch(oldest_state()).await?;
+        let (singly, together) = choose(open, &current, self.clock.now_ms());
+        let mut left = singly;
+        if !together.is_empty() {
+            left.extend(self.hand_over_together(&committees, &current, together).await?);
+            self.save()?;
+        }
+        for item in left.into_iter().take(ROUND_MAX) {
+            if counts(&current, item.epoch, self.clock.now_ms()) {
+                self.hand_over(&committees, &item).await?;
+            } else {
+                self.hand_over_together(&committees, &current, vec![item]).await?;
+            }
             self.save()?;
         }
         Ok(())
     }
 
+    /// Asks the current committee for one vote on the redemptions together, and hands them over. Gives those whose
+    /// certificates count and that get no vote, or that share one with a redemption that the ledger refuses.
+    async fn hand_over_together(
+        &mut self,
+        committees: &Committees,
+        current: &CurrentEpoch,
+        items: Vec<PendingRedemption>,
+    ) -> Result<Vec<PendingRedemption>, RelayerError> {
+        let Asked { agreement, refused, unknown } = self.voters.agree(&self.domain, committees, items).await;
+        let (now, mut singly) = (self.clock.now_ms(), Vec::new());
+        if let Some(Agreement { items, epoch, votes }) = agreement {
+            let redemptions: Vec<_> = items.iter().map(|item| item.redemption.clone()).collect();
+            let votes = unpacked_votes(&votes, committees.current());
+            match self.primary.reserve.redeem_batch(&redemptions, epoch, votes).await {
+                Ok(events) => {
+                    for (item, event) in items.iter().zip(events) {
+                        match event {
+                            Some(_) => self.finish_by_us(item),
+                            None => self.finish_as_spent(item).await?,
+                        }
+                    }
+                }
+                Err(ReserveError::Rejected(why)) if is_of_the_moment(&why) => {
+                    tracing::warn!(%why, "waiting");
+                }
+                Err(ReserveError::Rejected(why)) => match &items[..] {
+                    [item] => self.note_rejection(item.id(), why),
+                    _ => {
+                        items.iter().for_each(|item| self.set_alone(item.id()));
+                        singly.extend(items.into_iter().filter(|item| counts(current, item.epoch, now)));
+                    }
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (live, ended): (Vec<_>, Vec<_>) = refused.into_iter().partition(|item| counts(current, item.epoch, now));
+        for id in ended.iter().map(PendingRedemption::id) {
+            if unknown.contains(&id) {
+                self.refuse(id);
+            } else {
+                self.postpone(id, "its epoch has ended, and too few authorities certify it again".into());
+            }
+        }
+        Ok([singly, live].concat())
+    }
+
     /// Hands a redemption over by its certificate.
     async fn hand_over(&mut self, committees: &Committees, item: &PendingRedemption) -> Result<(), RelayerError> {
         let Some(committee) = committees.get(item.epoch) else { return Ok(()) };
-        let votes = unpacked(&item.votes, committee);
+        let votes = unpacked_votes(&item.votes, committee);
         let handed_over = self.primary.reserve.redeem_by_votes(&item.redemption, item.epoch, votes).await;
         match handed_over {
             Ok(Some(_)) => self.finish_by_us(item),
@@ -96,14 +158,10 @@ impl Relayer<OnLedger> {
     }
 
     fn note_rejection(&mut self, id: RedemptionId, why: Rejection) {
-        match why {
-            // Nothing is wrong with the redemption.
-            Rejection::Busy
-            | Rejection::EpochEnded(..)
-            | Rejection::SequenceGap(_)
-            | Rejection::SequenceConflict(_)
-            | Rejection::SequenceForgotten(_) => self.postpone(id, why.to_string()),
-            why => self.park(id, why.to_string()),
+        if is_of_the_moment(&why) {
+            self.postpone(id, why.to_string());
+        } else {
+            self.park(id, why.to_string());
         }
     }
 
@@ -146,6 +204,39 @@ impl Relayer<OnLedger> {
         self.traces.ended(item, None, Err("displaced"));
         self.finish(id);
     }
+}
+
+/// Whether certificates of this epoch count at the ledger, and will for a while.
+fn counts(current: &CurrentEpoch, epoch: Epoch, now_ms: u64) -> bool {
+    let is_previous = epoch.0.checked_add(1) == Some(current.epoch.0);
+    let until = current.previous_counts_until.filter(|_| is_previous);
+    epoch == current.epoch || until.is_some_and(|until| until.0 >= now_ms.saturating_add(ENDING_MARGIN_MS))
+}
+
+/// Those that go by their certificates, and those that need, or save, a vote on them together.
+fn choose(
+    open: Vec<PendingRedemption>,
+    current: &CurrentEpoch,
+    now_ms: u64,
+) -> (Vec<PendingRedemption>, Vec<PendingRedemption>) {
+    let (singly, mut together): (Vec<_>, Vec<_>) = open.into_iter().partition(|item| item.alone);
+    together.truncate(BATCH_MAX);
+    match &together[..] {
+        [item] if counts(current, item.epoch, now_ms) => ([singly, together].concat(), Vec::new()),
+        _ => (singly, together),
+    }
+}
+
+/// Whether a rejection is no fault of what was handed over.
+fn is_of_the_moment(why: &Rejection) -> bool {
+    matches!(
+        why,
+        Rejection::Busy
+            | Rejection::EpochEnded(..)
+            | Rejection::SequenceGap(_)
+            | Rejection::SequenceConflict(_)
+            | Rejection::SequenceForgotten(_)
+    )
 }
 
 impl PrimarySide for OnLedger {

@@ -30,6 +30,14 @@ impl<P: PrimarySide> Relayer<P> {
         self.finished.insert(id);
     }
 
+    /// Gives a redemption transactions of its own from now on.
+    pub(crate) fn set_alone(&mut self, id: RedemptionId) {
+        if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
+            item.alone = true;
+            self.changed = true;
+        }
+    }
+
     /// Parks a redemption that failed; after too many failures, gives it up.
     pub(crate) fn park(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(

@@ -2,10 +2,10 @@
 
 use alloy::primitives::Bytes;
 use fastpay_core::{
-    AccountId, Committee, ContractVote, Domain, EcdsaSignature, Epoch, Redemption, SequenceNumber, VerifiedCertificate,
-    VerifiedContractVote,
+    AccountId, Committee, Domain, Epoch, Redemption, SequenceNumber, VerifiedCertificate, VerifiedContractVote,
 };
 use fastpay_ethereum::{CertifiedRedemption, Queued, certified_redemption};
+use fastpay_ledger_client::unpacked_votes;
 use serde::{Deserialize, Serialize};
 
 use crate::gas::{Firsts, Payouts};
@@ -19,9 +19,6 @@ const PAUSE_MS_MAX: u64 = 3_600_000;
 
 /// The maximum number of other certificates of a number that are kept: its owner signed an order for each.
 const ALTERNATIVES_MAX: usize = 4;
-
-/// The bytes of a vote for the contract: the member's index, and its signature.
-const VOTE_BYTES: usize = 1 + 65;
 
 /// The name of a redemption. It is unique among certified ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,16 +70,6 @@ pub struct Parked {
     pub attempts: u32,
     /// The time of the next attempt, in milliseconds since 1970.
     pub until_ms: u64,
-}
-
-/// Votes in the contract's form, as members of this committee. Those of nobody are left out.
-pub(crate) fn unpacked(votes: &[u8], committee: &Committee) -> Vec<ContractVote> {
-    let votes = votes.chunks(VOTE_BYTES).filter_map(|packed| {
-        let (index, signature) = packed.split_first()?;
-        let authority = committee.members().get(usize::from(*index))?.name;
-        Some(ContractVote { authority, signature: EcdsaSignature(signature.try_into().ok()?) })
-    });
-    votes.collect()
 }
 
 impl PendingRedemption {
@@ -166,7 +153,7 @@ impl PendingRedemption {
     /// Whether its votes are a quorum of this committee, as the contract counts them.
     pub(crate) fn is_certified_by(&self, domain: &Domain, committee: &Committee) -> bool {
         let digest = domain.redemption_vote_digest(self.epoch, &self.redemption);
-        let votes = unpacked(&self.votes, committee).into_iter();
+        let votes = unpacked_votes(&self.votes, committee).into_iter();
         let votes: Vec<_> = votes.filter_map(|vote| vote.verify(committee, digest).ok()).collect();
         VerifiedContractVote::quorum(committee, digest, &votes).is_some_and(|quorum| self.votes == quorum)
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Amount, Asset, Deposit, SequenceNumber, TransactionIndex};
-use fastpay_ethereum::{Payout, Primary};
 use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::{Instant, sleep};
 
+use crate::any_primary::AnyPrimary;
 use crate::error::WalletError;
 use crate::folder::{CreditedDeposit, Errand};
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
@@ -90,25 +90,24 @@ impl Wallet {
     }
 }
 
-/// Waits until a redemption is submitted to the contract, in the newest block. It may then be in the contract's
-/// queue and paid later; it is never [`Payout::Open`].
+/// Waits until a redemption is submitted to the Primary: to a contract in the newest block. It may then be in the
+/// contract's queue and paid later.
 ///
 /// # Errors
 /// [`WalletError::TimedOut`]: a relayer may still submit it, or the owner can redeem it alone.
 pub async fn wait_for_redemption(
-    primary: &Primary,
+    primary: &AnyPrimary,
     sender: AccountId,
     sequence: SequenceNumber,
     patience: Duration,
-) -> Result<Payout, WalletError> {
+) -> Result<(), WalletError> {
     let until = Instant::now() + patience;
     let mut pause = POLL_MIN;
     loop {
-        match primary.payout(sender, sequence).await {
-            Ok(Payout::Open) => {}
-            Ok(payout) => return Ok(payout),
-            Err(error) if error.is_retryable() => tracing::warn!(%error, "the Primary does not answer"),
-            Err(error) => return Err(error.into()),
+        match primary.is_spent(sender, sequence).await? {
+            Some(true) => return Ok(()),
+            Some(false) => {}
+            None => tracing::warn!("the Primary does not answer"),
         }
         if Instant::now() >= until {
             let hint = "wait longer, or redeem it yourself with `fastpay redeem --sequence <number> --self`";

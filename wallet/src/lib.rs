@@ -16,6 +16,7 @@
 //! A program without a folder, such as a bench, uses `fastpay-client` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod any_primary;
 mod arrival;
 mod audit;
 mod chain;
@@ -38,6 +39,7 @@ mod view;
 mod voids;
 mod wallet;
 
+pub use any_primary::AnyPrimary;
 pub use arrival::{take_credited, wait_for_redemption};
 pub use audit::{
     AssetAudit, AuditListener, AuditProgress, AuditReport, AuthorityAudit, Backing, Behind, Proof, ProofError,
@@ -58,7 +60,7 @@ pub use payout::{
     QueuedRedemption, check_account, check_not_paused, check_recipient, parse_address, queued_redemption, would_queue,
 };
 pub use receive::Collected;
-pub use spent::{RedemptionState, redemption_state};
+pub use spent::RedemptionState;
 pub use unlock::Unlocking;
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use voids::Uncertified;

@@ -3,8 +3,12 @@
 
 use alloy::primitives::{Address, Bytes, U256};
 use fastpay_client::QuorumError;
-use fastpay_core::{AccountId, Amount, Asset, Epoch, ParseIdentityError, Redemption, Transfer, VerifiedCertificate};
+use fastpay_core::{
+    AccountId, Amount, Asset, Epoch, ParseIdentityError, Redemption, TransactionIndex, Transfer, VerifiedCertificate,
+};
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
+use fastpay_ledger_client::{Reserve, ReserveError, unpacked_votes};
+use fastpay_ledger_statement::Rejection;
 
 use crate::error::WalletError;
 use crate::spent::logged;
@@ -131,6 +135,28 @@ impl Wallet {
         let committee = committees.get(epoch).ok_or(WalletError::OtherCommittee)?;
         let certified = certified_redemption(certificate_of, committee).ok_or_else(payment)?;
         Ok(Call::redeem(primary.contract(), certified))
+    }
+
+    /// Hands a certified redemption to the ledger: with its own votes if they count there, otherwise with votes of the
+    /// current committee for the same redemption. Gives the event of its payment; `None` if its number was spent before.
+    ///
+    /// # Errors
+    /// See [`WalletError`].
+    pub async fn redeem_from(
+        &self,
+        reserve: &Reserve,
+        certificate: &VerifiedCertificate,
+    ) -> Result<Option<TransactionIndex>, WalletError> {
+        match (reserve.redeem(certificate, &self.network().committees()).await, certificate.transfer()) {
+            (Err(ReserveError::Rejected(Rejection::EpochEnded(..))), Transfer::Redemption(redemption)) => {
+                let (epoch, votes) = self.vote_again(certificate, redemption).await?;
+                let committees = self.network().committees();
+                let voters = committees.get(epoch).ok_or(WalletError::OtherCommittee)?;
+                let (one, votes) = (std::slice::from_ref(redemption), unpacked_votes(&votes, voters));
+                Ok(reserve.redeem_batch(one, epoch, votes).await?.into_iter().flatten().next())
+            }
+            (outcome, _) => Ok(outcome?),
+        }
     }
 
     /// The call that executes a queued redemption: without votes, or with votes of the current committee if the keys of

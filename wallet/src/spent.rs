@@ -1,15 +1,19 @@
-//! The state of certified redemptions on Ethereum. A spent number does not prove that its redemption was paid: the
+//! The state of certified redemptions at the Primary. A spent number does not prove that its redemption was paid: the
 //! contract does not see the owner's signature, so a thief with redemption keys may have spent the number on another
-//! order. The contract's events name the order.
+//! order. The contract's events name the order, and so
+//! does a ledger's state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy::primitives::{Address, B256};
 use fastpay_core::{AccountId, Digest, SequenceNumber, Transfer, VerifiedCertificate};
 use fastpay_ethereum::{Payout, Primary, Queued, Spending, SpendingState};
+use fastpay_ledger_client::{CommitteeClient, oldest_state};
+use fastpay_ledger_statement::{Redeemed, SpentOn};
 
+use crate::any_primary::AnyPrimary;
 use crate::error::WalletError;
-use crate::folder::now_ms;
+use crate::folder::{OrderEntry, now_ms};
 use crate::wallet::Wallet;
 
 /// The number of the newest redemptions whose state is read.
@@ -17,7 +21,7 @@ const REDEMPTIONS_MAX: usize = 50;
 /// The log is searched for redemptions younger than this. Only its newest two weeks are searched.
 const SEARCHED_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
-/// The state of a certified redemption on Ethereum.
+/// The state of a certified redemption at the Primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedemptionState {
     /// Its number is not spent.
@@ -37,11 +41,25 @@ pub enum RedemptionState {
     Displaced(B256),
     /// It was taken out of the contract's queue by this transaction, and is never paid.
     Released(B256),
+    /// The ledger paid it.
+    PaidOnLedger(Redeemed),
+    /// Its number is spent on another order at the ledger, or void, and it is never paid.
+    DisplacedOnLedger(SpentOn),
     /// Its number is spent, and the searched part of the log does not contain on which order.
     Spent,
 }
 
 impl RedemptionState {
+    /// The state of the redemption with this digest, by what its number is spent on at a ledger.
+    #[must_use]
+    pub fn on_ledger(digest: Digest, spent: Option<SpentOn>) -> Self {
+        match spent {
+            None => Self::Open,
+            Some(SpentOn::Redeemed(redeemed)) if redeemed.digest == digest => Self::PaidOnLedger(redeemed),
+            Some(other) => Self::DisplacedOnLedger(other),
+        }
+    }
+
     /// The state of the redemption with this digest, by the contract's views and log.
     #[must_use]
     pub fn of(digest: Digest, payout: Payout, logged: Option<Spending>) -> Self {
@@ -69,7 +87,7 @@ impl RedemptionState {
 ///
 /// # Errors
 /// If the Primary does not answer.
-pub async fn redemption_state(
+pub(crate) async fn redemption_state(
     primary: &Primary,
     certificate: &VerifiedCertificate,
 ) -> Result<RedemptionState, WalletError> {
@@ -94,6 +112,14 @@ pub(crate) async fn logged(
     })
 }
 
+/// The certified redemptions among these orders, the newest first.
+fn redemptions(entries: &[OrderEntry]) -> impl Iterator<Item = (&OrderEntry, &Transfer)> {
+    entries.iter().rev().filter_map(|entry| {
+        let transfer = &entry.certificate.as_ref()?.order.transfer;
+        matches!(transfer, Transfer::Redemption(_)).then_some((entry, transfer))
+    })
+}
+
 impl Wallet {
     /// The states of the newest redemptions of an account that this wallet has. Spendings in final blocks are stored in
     /// the folder, and not searched for again.
@@ -102,17 +128,39 @@ impl Wallet {
     /// If the wallet's files cannot be used, or the Primary does not answer.
     pub async fn redemption_states(
         &self,
+        primary: &AnyPrimary,
+        account: AccountId,
+    ) -> Result<BTreeMap<SequenceNumber, RedemptionState>, WalletError> {
+        match primary {
+            AnyPrimary::Contract(primary) => self.states_on_chain(primary, account).await,
+            AnyPrimary::Ledger(ledger) => self.states_on_ledger(ledger, account).await,
+        }
+    }
+
+    async fn states_on_ledger(
+        &self,
+        ledger: &CommitteeClient,
+        account: AccountId,
+    ) -> Result<BTreeMap<SequenceNumber, RedemptionState>, WalletError> {
+        let entries = self.folder().orders(account).entries()?;
+        let mut states = BTreeMap::new();
+        for (entry, transfer) in redemptions(&entries).take(REDEMPTIONS_MAX) {
+            let digest = self.network().domain().transfer_digest(transfer);
+            let spent = ledger.spent(account, entry.sequence, oldest_state()).await?;
+            states.insert(entry.sequence, RedemptionState::on_ledger(digest, spent));
+        }
+        Ok(states)
+    }
+
+    async fn states_on_chain(
+        &self,
         primary: &Primary,
         account: AccountId,
     ) -> Result<BTreeMap<SequenceNumber, RedemptionState>, WalletError> {
         let orders = self.folder().orders(account);
         let entries = orders.entries()?;
-        let redemptions = entries.iter().rev().filter_map(|entry| {
-            let transfer = &entry.certificate.as_ref()?.order.transfer;
-            matches!(transfer, Transfer::Redemption(_)).then_some((entry, transfer))
-        });
         let (mut payouts, mut known, mut wanted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        for (entry, transfer) in redemptions.take(REDEMPTIONS_MAX) {
+        for (entry, transfer) in redemptions(&entries).take(REDEMPTIONS_MAX) {
             let (sequence, digest) = (entry.sequence, self.network().domain().transfer_digest(transfer));
             if let Some(noted) = orders.spending(sequence)? {
                 payouts.insert(sequence, (digest, Payout::Done));
@@ -169,6 +217,14 @@ mod tests {
         }
         for logged in [None, Some((ours, SpendingState::Queued))] {
             assert_eq!(of(Payout::Queued(queued), logged), RedemptionState::Queued(queued));
+        }
+        let (index, relayer) = (fastpay_core::TransactionIndex(3), AccountId([6; 32]));
+        let on = |digest| Redeemed { digest, index, relayer };
+        let on_ledger = |spent| RedemptionState::on_ledger(ours, spent);
+        assert_eq!(on_ledger(None), RedemptionState::Open);
+        assert_eq!(on_ledger(Some(SpentOn::Redeemed(on(ours)))), RedemptionState::PaidOnLedger(on(ours)));
+        for other in [SpentOn::Redeemed(on(others)), SpentOn::Void] {
+            assert_eq!(on_ledger(Some(other)), RedemptionState::DisplacedOnLedger(other));
         }
     }
 }

@@ -42,6 +42,11 @@ pub enum InstructionErrand {
         /// The order's number.
         sequence: SequenceNumber,
     },
+    /// Redeems what the committee voted for together.
+    RedeemBatch {
+        /// The redeeming accounts, each with the order's number.
+        items: Vec<(AccountId, SequenceNumber)>,
+    },
 }
 
 impl InstructionErrand {
@@ -72,6 +77,7 @@ impl fmt::Display for InstructionErrand {
                 write!(f, "the deposit of {amount} (in the smallest unit) of asset {} for {recipient}", asset.0)
             }
             Self::Redeem { sender, sequence } => write!(f, "the redemption {} of {sender}", sequence.0),
+            Self::RedeemBatch { items } => write!(f, "{} redemptions", items.len()),
         }
     }
 }
@@ -147,11 +153,14 @@ impl StoredInstruction {
         self.signed.instruction.sequence
     }
 
-    /// Whether the program that signed it still has to learn, or to report, what became of it.
+    /// Whether the program that signed it still has to learn, or to report, what became of it. What the ledger carries out
+    /// once whoever sends it, and has rejected, needs nobody's attention.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        let is_known = self.is_reported || self.errand.is_idempotent();
-        !(self.is_carried_out && is_known)
+        if self.errand.is_idempotent() {
+            return !self.is_carried_out && !self.is_rejected;
+        }
+        !(self.is_carried_out && self.is_reported)
     }
 
     /// All that were rejected under its number, with itself, as far as it matters whether they are carried out after all.

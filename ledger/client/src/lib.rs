@@ -30,5 +30,5 @@ pub use description::{DescribedMember, Description};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};
 pub use network::{Addresses, Network, NetworkError};
-pub use reserve::{CarriedOut, Reserve, ReserveError};
+pub use reserve::{CarriedOut, Reserve, ReserveError, unpacked_votes};
 pub use transport::{Carrier, Transport};

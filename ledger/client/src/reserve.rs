@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Committees, ContractVote, Epoch, Redemption, SequenceNumber,
-    TransactionIndex, Transfer, VerifiedCertificate, VoteSignature,
+    AccountId, AccountKey, Amount, Asset, Certificate, Committee, Committees, ContractVote, EcdsaSignature, Epoch,
+    Redemption, SequenceNumber, TransactionIndex, Transfer, VerifiedCertificate, VoteSignature,
 };
 use fastpay_ledger_statement::{Action, ClusterId, Instruction, Outcome, Rejection, SignedInstruction, StateKey};
 
@@ -20,6 +20,8 @@ use crate::instructions::{InstructionErrand, InstructionJournal, Instructions, J
 
 /// So long one program waits for another one that signs with the same key in the same folder.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// The bytes of a vote in a call of the contract: the member's index, and its signature.
+const VOTE_BYTES: usize = 1 + 65;
 /// An errand takes so many instructions at most: other programs may use the same key and its numbers.
 const STEPS_MAX: usize = 8;
 /// So often a member may answer with what was true before.
@@ -31,6 +33,17 @@ pub struct Reserve {
     ledger: CommitteeClient,
     key: AccountKey,
     instructions: Instructions,
+}
+
+/// Votes in the form of the contract's calls, by their members. Those of nobody are left out.
+#[must_use]
+pub fn unpacked_votes(votes: &[u8], committee: &Committee) -> Vec<ContractVote> {
+    let votes = votes.chunks(VOTE_BYTES).filter_map(|packed| {
+        let (index, signature) = packed.split_first()?;
+        let authority = committee.members().get(usize::from(*index))?.name;
+        Some(ContractVote { authority, signature: EcdsaSignature(signature.try_into().ok()?) })
+    });
+    votes.collect()
 }
 
 /// What the ledger has carried out.
@@ -178,6 +191,28 @@ impl Reserve {
             Ok(CarriedOut { outcome: Outcome::Redeemed(index), .. }) => Ok(Some(index)),
             Ok(_) | Err(ReserveError::Rejected(Rejection::AlreadyRedeemed)) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Hands redemptions to the ledger that a quorum of the epoch voted for together: `votes` are exactly a quorum, in the
+    /// order of names. Gives for each, in order, the event of its payment; `None` if its number was spent before. What one
+    /// of them fails for, all do.
+    ///
+    /// # Errors
+    /// See [`ReserveError`].
+    pub async fn redeem_batch(
+        &self,
+        redemptions: &[Redemption],
+        epoch: Epoch,
+        votes: Vec<ContractVote>,
+    ) -> Result<Vec<Option<TransactionIndex>>, ReserveError> {
+        let (committee, redemptions) = (self.ledger.number(), redemptions.to_vec());
+        let items = redemptions.iter().map(|redemption| (redemption.sender, redemption.sequence)).collect();
+        let action = Action::RedeemBatch { committee, redemptions, epoch, votes };
+        let settlement = self.client().partition().settlement;
+        match self.run(settlement, &InstructionErrand::RedeemBatch { items }, &action).await?.outcome {
+            Outcome::RedeemedBatch(events) => Ok(events),
+            _ => Err(ClientError::Malformed.into()),
         }
     }
 

@@ -9,7 +9,10 @@ use fastpay_core::{
     TransactionIndex, Transfer, UnlockEvent, UnlockEventKind,
 };
 use fastpay_ethereum::{Finality, SenderConfig};
+use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
+use fastpay_ledger_statement::Time;
 use fastpay_merchant::checkout::Checkout;
+use fastpay_merchant::follow::follow;
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
 use fastpay_merchant::ledger::{Ledger, now_ms};
@@ -20,7 +23,7 @@ use fastpay_merchant::watch::{Blindness, poll};
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, Mining, rich_key};
 use fastpay_testkit::fake::{FakeCommittee, Role, options};
 use fastpay_testkit::{TestCommittee, alice, bob, payment, redemption};
-use fastpay_wallet::folder::{Config, Folder, FolderError, PrimarySettings};
+use fastpay_wallet::folder::{Config, Folder, FolderError, LedgerSettings, PrimarySection, PrimarySettings};
 use fastpay_wallet::{ChainAccount, PaymentLink, Wallet, WalletError, parse_memo, set_up};
 use tempfile::TempDir;
 
@@ -298,6 +301,54 @@ async fn a_number_of_the_owner_that_the_contract_voided_hides_no_refund_and_no_p
     assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
     let ordered = scene.ledger.payout("monday").unwrap().unwrap().ordered;
     assert_eq!(ordered.map(|(sequence, _)| sequence.0), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_on_a_ledger_becomes_paid_and_one_whose_number_was_spent_otherwise_does_not() {
+    let bank = AccountKey::ed25519([1; 32]);
+    let time = Time(now_ms() - 60_000);
+    let primary = ScriptedLedger::start(&TestCommittee::new(4).committee, &bank, time).await;
+    let domain = primary.history().domain();
+    let committee = FakeCommittee::start_with(TestCommittee::with(4, domain, Epoch(0))).await;
+    let mut scene = Scene::of(committee).await;
+    primary.history().fund(&bank, &[(alice().account(), 100)]);
+    let endpoints = scene.folder.path().join("endpoints.json");
+    std::fs::write(&endpoints, serde_json::to_vec(&scene.committee.endpoints).unwrap()).unwrap();
+    let settings = LedgerSettings { file: primary.write(scene.folder.path()), committee: COMMITTEE };
+    let config = Config { endpoints, primary: Some(PrimarySection::Ledger(settings)), genesis: None, traces: None };
+    let shop = Folder::new(scene.folder.path().join("shop"));
+    set_up(&shop, &config, false).await.unwrap();
+    scene.wallet = Wallet::open(shop, options()).unwrap();
+    scene.pay();
+    scene.settle(&alice(), payment(alice().account(), bob().account(), 95, 1));
+    assert!(scene.poll().await.is_none());
+    let recipient = PrimaryAddress::repeat_byte(9);
+    let mut redemptions = Vec::new();
+    for sequence in 0..3 {
+        let reference = format!("payout {sequence}");
+        let request = PayoutRequest { reference, asset: Asset::ETHER, amount: Amount(10), recipient };
+        let (payout, _) = scene.ledger.prepare_payout(&request, Amount(1)).unwrap();
+        let redemption = Redemption { memo: payout.memo, ..redemption(bob().account(), recipient, 10, sequence) };
+        scene.settle(&bob(), Transfer::Redemption(redemption.clone()));
+        redemptions.push(redemption);
+    }
+    assert!(scene.poll().await.is_none());
+    // The first is paid, the number of the second is spent by thieves, and nobody has handed the third one over.
+    let thieves = Redemption { recipient: PrimaryAddress::repeat_byte(8), ..redemptions[1].clone() };
+    for redemption in [&redemptions[0], &thieves] {
+        primary.history().redeem(&bank, &scene.committee.committee.keys, Epoch(0), redemption).unwrap();
+    }
+    let state = |sequence: u64| scene.ledger.payout(&format!("payout {sequence}")).unwrap().unwrap().ethereum;
+    let looked = async {
+        while state(2).is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let following = follow(scene.wallet.clone(), scene.ledger.clone());
+    tokio::select! { ended = following => panic!("{ended:?}"), () = looked => {} }
+    assert_eq!([0, 1, 2].map(state), ["paid", "displaced", "open"].map(|state| Some(state.to_owned())));
+    let still: Vec<_> = scene.ledger.payouts_on_their_way().unwrap().into_iter().map(|one| one.reference).collect();
+    assert_eq!(still, ["payout 2"], "what a certified state proves is final");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use alloy::primitives::Address;
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Balance, Certificate, Epoch, Redemption, SequenceNumber};
 use fastpay_ethereum::PrimaryConfig;
-use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger, Submits};
+use fastpay_ledger_client::scripted::{COMMITTEE, PARAMETERS, ScriptedLedger, Submits};
 use fastpay_ledger_client::{CommitteeClient, JournalError, ReserveError};
 use fastpay_ledger_statement::{Request, StateKey, Time, Wire};
 use fastpay_program::Clock;
@@ -325,6 +325,40 @@ async fn a_rotation_is_followed_and_votes_of_both_epochs_are_handed_over_while_t
     assert_eq!(epochs, [Epoch(1); 2]);
     relayer.tick(false).await.unwrap();
     assert_eq!((relayer.state().totals.redeemed, scene.paid_out()), (2, 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_go_under_one_vote_and_one_that_fails_them_all_goes_alone() {
+    let scene = Scene::new().await;
+    scene.publish(0..8);
+    let mut relayer = scene.relayer();
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().totals.redeemed, scene.paid_out(), scene.stored(2)), (8, 800, Some(0)));
+    scene.show(&scene.certify(Redemption { amount: Amount(1_500), ..scene.redemption(20) }));
+    scene.publish([8, 9]);
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().totals.redeemed, scene.paid_out()), (10, 1_000));
+    let [left] = &relayer.state().items[..] else { panic!("one is left") };
+    assert!(left.redemption.amount == Amount(1_500) && left.alone && left.parked.is_some());
+}
+
+/// Nothing stays debited for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redemption_whose_epoch_has_ended_is_voted_for_again_and_what_retired_keys_forge_is_refused() {
+    let scene = Scene::new().await;
+    let forged = scene.certify(Redemption { amount: Amount(70), ..scene.redemption(5) });
+    scene.publish([0]);
+    scene.rotate();
+    scene.ledger.history().wait(PARAMETERS.votes_validity_ms);
+    scene.ledger.history().decide(&[]);
+    scene.committee.authorities[0].publish(&forged);
+    let now_ms = scene.ledger.history().time().0;
+    let mut relayer = scene.open(2, now_ms).unwrap();
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().totals.redeemed, scene.paid_out()), (1, 100), "{:?}", relayer.state().items);
+    let left: Vec<_> =
+        relayer.state().items.iter().map(|item| (item.redemption.amount, item.parked.is_some())).collect();
+    assert_eq!(left, [(Amount(70), true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

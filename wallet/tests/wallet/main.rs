@@ -8,6 +8,7 @@ mod copies;
 mod forged;
 mod former;
 mod many;
+mod on_ledger;
 mod onchain;
 mod order_of_writes;
 mod outdated;

@@ -1,6 +1,8 @@
 //! Reserves of wallets and relayers. The ledger is scripted: its rules and its answers' proofs are real.
 
-use fastpay_core::{AccountKey, Amount, Asset, Balance, Committees, PrimaryAddress, SequenceNumber, TransactionIndex};
+use fastpay_core::{
+    AccountKey, Amount, Asset, Balance, Committees, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex,
+};
 use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger, Submits};
 use fastpay_ledger_client::{
     CarriedOut, CommitteeClient, InstructionErrand, Instructions, JournalError, OpenCommitteeError, Reserve,
@@ -268,6 +270,33 @@ async fn a_certified_redemption_is_paid_once() {
     let payment = alice.sign(&scene.committee.domain, fastpay_testkit::payment(alice.id(), alice.id(), 1, 1));
     let error = reserve.redeem(&scene.committee.certified(&payment), &committees).await.unwrap_err();
     assert!(matches!(error, ReserveError::NoRedemption), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redemptions_under_one_vote_are_paid_once_each() {
+    let scene = Scene::new().await;
+    let (alice, reserve) = (TestAccount::numbered(0), scene.reserve(bank()));
+    deposit(&reserve, &alice, 50).await.unwrap();
+    let of = |sequence| redemption(alice.id(), PrimaryAddress::repeat_byte(9), 10, sequence);
+    let (epoch, domain) = (fastpay_core::Epoch(0), scene.committee.domain);
+    let votes = |batch: &[Redemption]| -> Vec<_> {
+        let vote = |keys| fastpay_core::sign_batch_vote(keys, &domain, epoch, batch);
+        scene.committee.keys[..3].iter().map(vote).collect()
+    };
+    let first = [of(0), of(1)];
+    // The answer gets lost, and the same batch is sent again.
+    scene.ledger.submits(Submits::LoseAnswers);
+    assert!(reserve.redeem_batch(&first, epoch, votes(&first)).await.is_err());
+    scene.ledger.submits(Submits::Work);
+    let paid = reserve.redeem_batch(&first, epoch, votes(&first)).await.unwrap();
+    assert_eq!(paid, [Some(TransactionIndex(2)), Some(TransactionIndex(3))]);
+    let second = [of(1), of(2)];
+    let paid = reserve.redeem_batch(&second, epoch, votes(&second)).await.unwrap();
+    assert_eq!(paid, [None, Some(TransactionIndex(4))]);
+    assert_eq!(scene.omnibus().await, Balance::from(Amount(20)));
+    // Votes for others are refused.
+    let refused = reserve.redeem_batch(&[of(3)], epoch, votes(&second)).await.unwrap_err();
+    assert!(matches!(refused, ReserveError::Rejected(Rejection::InvalidVote(_))), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

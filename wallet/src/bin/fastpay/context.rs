@@ -10,7 +10,7 @@ use fastpay_core::{AccountId, AccountKey, Amount, Asset};
 use fastpay_ethereum::Primary;
 use fastpay_telemetry::{Export, Service, Tracer};
 use fastpay_wallet::folder::{Folder, KeyEntry, KeyError, KeyKind};
-use fastpay_wallet::{ChainAccount, Reserve, Wallet, WalletError};
+use fastpay_wallet::{ChainAccount, Wallet, WalletError};
 use zeroize::Zeroizing;
 
 use crate::args::{AccountArgs, AssetName};
@@ -195,12 +195,6 @@ impl Context {
                 error => error,
             }),
         }
-    }
-
-    /// The reserve of a key, if the Primary is a ledger.
-    pub async fn reserve(&self, wallet: &Wallet, entry: &KeyEntry) -> Result<Option<Reserve>, WalletError> {
-        let Some(ledger) = wallet.ledger().await? else { return Ok(None) };
-        Ok(Some(Reserve::new(self.folder.instructions(entry.account), ledger, self.unlock(entry)?)))
     }
 
     /// The Primary's side of an Ethereum key.

@@ -278,7 +278,7 @@ async fn deposited(wallet: &Wallet, deposit: &CreditedDeposit) -> Event {
     Event { at_ms, is_seen: true, direction: Direction::Ethereum, asset: Some(asset), json, text, row }
 }
 
-/// How far the newest redemptions of an account are on Ethereum, where a node answers.
+/// How far the newest redemptions of an account are at the Primary, where it answers.
 async fn states(
     context: &Context,
     wallet: &Wallet,
@@ -291,12 +291,12 @@ async fn states(
         };
         Ok(entries.iter().any(is_redemption))
     };
-    if context.folder.config()?.primary().is_err() || !has_redemption()? {
+    if context.folder.config()?.primary.is_none() || !has_redemption()? {
         return Ok(BTreeMap::new());
     }
-    let asked = async { wallet.redemption_states(&wallet.primary().await?, account).await };
+    let asked = async { wallet.redemption_states(&wallet.any_primary().await?, account).await };
     Ok(asked.await.unwrap_or_else(|error| {
-        context.screen.line(format!("Ethereum: {error}"));
+        context.screen.line(format!("Primary: {error}"));
         BTreeMap::new()
     }))
 }

@@ -7,7 +7,7 @@ use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
 use fastpay_wallet::{
-    CarriedOut, Claim, Finished, InstructionErrand, Money, QueuedRedemption, Reserve, Wallet, WalletError,
+    AnyPrimary, CarriedOut, Claim, Finished, InstructionErrand, Money, QueuedRedemption, Reserve, Wallet, WalletError,
     check_account, check_not_paused, check_recipient, queued_redemption,
 };
 use serde_json::{Value, json};
@@ -19,8 +19,12 @@ use crate::transfers::ordered_before;
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let ledger = wallet.ledger().await?;
-    let payer = context.choose(args.from.as_deref(), ledger.is_none().then_some(KeyKind::Ethereum))?;
+    let primary = wallet.any_primary().await?;
+    if let AnyPrimary::Contract(primary) = &primary {
+        check_not_paused(primary).await?;
+    }
+    let kind = matches!(primary, AnyPrimary::Contract(_)).then_some(KeyKind::Ethereum);
+    let payer = context.choose(args.from.as_deref(), kind)?;
     let recipient = match &args.to {
         Some(text) => context.account(text)?,
         None => payer.account,
@@ -33,12 +37,13 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if amount.0 == 0 {
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
-    if let Some(ledger) = ledger {
-        let reserve = Reserve::new(context.folder.instructions(payer.account), ledger, context.unlock(&payer)?);
-        return fund(context, &wallet, reserve, (recipient, asset, amount), args.wait).await;
-    }
-    let primary = wallet.primary().await?;
-    check_not_paused(&primary).await?;
+    let primary = match primary {
+        AnyPrimary::Contract(primary) => *primary,
+        AnyPrimary::Ledger(ledger) => {
+            let reserve = Reserve::new(context.folder.instructions(payer.account), *ledger, context.unlock(&payer)?);
+            return fund(context, &wallet, reserve, (recipient, asset, amount), args.wait).await;
+        }
+    };
     check_account(&primary, recipient).await?;
     let chain = context.chain_account(primary, &payer)?;
     let Finished { entry, inclusion, resumed } = chain.deposit(recipient, asset, amount).await?;

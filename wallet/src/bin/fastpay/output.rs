@@ -10,6 +10,7 @@ use alloy::primitives::U256;
 use fastpay_client::{PeerFailure, Progress, QuorumError, short};
 use fastpay_core::{Asset, AuthorityName, Digest, Output, Payout, Transfer};
 use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
+use fastpay_ledger_statement::SpentOn;
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
 use fastpay_wallet::{Money, RedemptionState, WalletError, format_memo, format_units};
 use serde_json::{Value, json};
@@ -241,11 +242,21 @@ pub fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
 /// How far a redemption is on Ethereum, for programs and for people.
 pub fn state_words(state: &RedemptionState) -> (&'static str, String) {
     match state {
-        RedemptionState::Open => ("open", "not on Ethereum yet".into()),
+        RedemptionState::Open => ("open", "not paid yet".into()),
         RedemptionState::Queued(queued) => {
             ("queued", format!("queued until {}, then `fastpay execute` pays it", utc(queued.executable_at)))
         }
         RedemptionState::Paid { .. } => ("paid", "paid on Ethereum".into()),
+        RedemptionState::PaidOnLedger(redeemed) => ("paid", format!("paid on the ledger, as event {}", redeemed.index)),
+        RedemptionState::DisplacedOnLedger(SpentOn::Redeemed(redeemed)) => (
+            "displaced",
+            format!(
+                "NOT PAID: event {} spent its number on another order, and the amount is back in the account. Redemption \
+                 keys of the committee are stolen: tell its operators",
+                redeemed.index
+            ),
+        ),
+        RedemptionState::DisplacedOnLedger(SpentOn::Void) => ("displaced", "NOT PAID: its number is void".into()),
         RedemptionState::Displaced(transaction) => (
             "displaced",
             format!(

@@ -8,7 +8,7 @@ use fastpay_core::{AccountId, Certificate, Digest, SequenceNumber, Transfer, Ver
 use fastpay_ethereum::utc;
 use fastpay_rpc::PaymentName;
 use fastpay_wallet::folder::{FolderError, OrderState};
-use fastpay_wallet::{Money, Wallet, WalletError, format_memo, redemption_state};
+use fastpay_wallet::{Money, Wallet, WalletError, format_memo};
 use serde_json::json;
 
 use crate::args::ShowArgs;
@@ -48,15 +48,15 @@ pub async fn show(context: &Context, args: ShowArgs) -> Result<Report, WalletErr
         }
     };
     let mut report = describe(&wallet, &found).await?;
-    if let (Transfer::Redemption(_), Ok(_)) = (found.certificate.transfer(), context.folder.config()?.primary()) {
-        let asked = async { redemption_state(&wallet.primary().await?, &found.certificate).await };
+    if let (Transfer::Redemption(_), Some(_)) = (found.certificate.transfer(), context.folder.config()?.primary) {
+        let asked = async { wallet.any_primary().await?.redemption_state(&found.certificate).await };
         match asked.await {
             Ok(state) => {
                 let (name, words) = state_words(&state);
                 add(&mut report.json, [("ethereum", name.into())]);
-                report.text = format!("{}\n  Ethereum  {words}", report.text);
+                report.text = format!("{}\n  Primary   {words}", report.text);
             }
-            Err(error) => context.screen.line(format!("Ethereum: {error}")),
+            Err(error) => context.screen.line(format!("Primary: {error}")),
         }
     }
     if args.certificate {

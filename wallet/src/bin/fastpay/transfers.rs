@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use alloy::primitives::B256;
-use fastpay_core::{AccountId, Amount, Asset, PrimaryAddress, SequenceNumber, Transfer, VerifiedCertificate};
-use fastpay_ethereum::{Inclusion, Primary, utc};
+use fastpay_core::{
+    AccountId, Amount, Asset, PrimaryAddress, SequenceNumber, TransactionIndex, Transfer, VerifiedCertificate,
+};
+use fastpay_ethereum::{Inclusion, utc};
+use fastpay_ledger_statement::Redeemed;
 use fastpay_wallet::folder::KeyEntry;
 use fastpay_wallet::{
-    Finished, Intent, Money, Offer, QueuedRedemption, Receipt, RedemptionState, Resumed, Wallet, WalletError,
-    check_not_paused, check_recipient, redemption_state, wait_for_redemption, would_queue,
+    AnyPrimary, Finished, Intent, Money, Offer, QueuedRedemption, Receipt, RedemptionState, Reserve, Resumed, Wallet,
+    WalletError, check_not_paused, check_recipient, wait_for_redemption, would_queue,
 };
 use serde_json::{Value, json};
 
@@ -93,10 +96,6 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     let entry = context.choose(args.from.as_deref(), None)?;
     // Before anything is signed.
     let config = context.folder.config()?;
-    if config.ledger().is_some() && !args.by_self && args.wait > 0 {
-        let hint = "no relayer hands redemptions to a ledger; give --self in place of --wait";
-        return Err(WalletError::Argument(hint.into()));
-    }
     let payer = match config.ledger() {
         _ if !args.by_self => None,
         Some(_) => Some(args.gas_key.as_deref().map_or(Ok(entry.clone()), |name| context.choose(Some(name), None))?),
@@ -115,8 +114,8 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
         let (fields, line) = if let Some(payer) = &payer {
             redeem_alone(context, &wallet, payer, &certificate).await?
         } else {
-            let primary = wallet.primary().await?;
-            context.screen.line("waiting for a relayer to submit it to the contract");
+            let primary = wallet.any_primary().await?;
+            context.screen.line("waiting for a relayer to submit it");
             let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
             wait_for_redemption(&primary, entry.account, sequence, patience).await?;
             describe_payout(context, &primary, &certificate, None).await?
@@ -133,11 +132,11 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
 /// one. The outcome is that of the contract's log: a spent number may be spent on another order.
 async fn describe_payout(
     context: &Context,
-    primary: &Primary,
+    primary: &AnyPrimary,
     certificate: &VerifiedCertificate,
     ours: Option<(PrimaryAddress, Inclusion)>,
 ) -> Result<([(&'static str, Value); 2], String), WalletError> {
-    let state = match (redemption_state(primary, certificate).await?, ours) {
+    let state = match (primary.redemption_state(certificate).await?, ours) {
         // Our own transaction had an effect, which it has on our order alone.
         (RedemptionState::Spent, Some((relayer, Inclusion { hash: transaction, block_number, .. }))) => {
             RedemptionState::Paid { relayer, transaction, block_number }
@@ -158,10 +157,15 @@ async fn describe_payout(
             );
             (not_paid, queued_json(&queued), line)
         }
-        RedemptionState::Spent => (json!({ "by": null }), Value::Null, state_words(&state).1),
-        RedemptionState::Open | RedemptionState::Displaced(_) | RedemptionState::Released(_) => {
-            (not_paid, Value::Null, state_words(&state).1)
+        RedemptionState::PaidOnLedger(Redeemed { relayer, index, .. }) => {
+            let (json, line) = describe_paid_on_ledger(context, relayer, index)?;
+            (json, Value::Null, line)
         }
+        RedemptionState::Spent => (json!({ "by": null }), Value::Null, state_words(&state).1),
+        RedemptionState::Open
+        | RedemptionState::Displaced(_)
+        | RedemptionState::DisplacedOnLedger(_)
+        | RedemptionState::Released(_) => (not_paid, Value::Null, state_words(&state).1),
     };
     Ok(([("redeemed", redeemed), ("queued", queued)], line))
 }
@@ -187,6 +191,18 @@ fn describe_paid(
         None => "redeemed on Ethereum by a relayer".into(),
     };
     Ok((json, line))
+}
+
+/// Describes who handed a paid redemption to the ledger.
+fn describe_paid_on_ledger(
+    context: &Context,
+    relayer: AccountId,
+    event: TransactionIndex,
+) -> Result<(Value, String), WalletError> {
+    let is_own = context.folder.keys().list()?.iter().any(|key| key.account == relayer);
+    let (by, whom) = if is_own { ("self", "this wallet") } else { ("relayer", "a relayer") };
+    let json = json!({ "by": by, "relayer": relayer, "event": event });
+    Ok((json, format!("redeemed on the ledger by {whom}, as event {event}")))
 }
 
 async fn order_redemption(
@@ -338,22 +354,26 @@ async fn redeem_alone(
     let Transfer::Redemption(redemption) = certificate.transfer() else {
         return Err(WalletError::Argument("this is a payment, not a redemption".into()));
     };
-    if let Some(reserve) = context.reserve(wallet, payer).await? {
-        let index = reserve.redeem(certificate, &wallet.network().committees()).await?;
-        let line = match index {
-            Some(index) => format!("redeemed on the ledger as event {index}"),
-            None => "redeemed on the ledger before".to_owned(),
-        };
-        let by = if index.is_some() { json!({ "by": "self", "event": index }) } else { json!({ "by": null }) };
-        return Ok(([("redeemed", by), ("queued", Value::Null)], line));
-    }
-    let primary = wallet.primary().await?;
+    let primary = match wallet.any_primary().await? {
+        AnyPrimary::Contract(primary) => *primary,
+        AnyPrimary::Ledger(ledger) => {
+            let instructions = context.folder.instructions(payer.account);
+            let reserve = Reserve::new(instructions, *ledger.clone(), context.unlock(payer)?);
+            return match wallet.redeem_from(&reserve, certificate).await? {
+                Some(event) => {
+                    let (json, line) = describe_paid_on_ledger(context, payer.account, event)?;
+                    Ok(([("redeemed", json), ("queued", Value::Null)], line))
+                }
+                None => describe_payout(context, &AnyPrimary::Ledger(ledger), certificate, None).await,
+            };
+        }
+    };
     check_not_paused(&primary).await?;
     let call = wallet.redemption_call(&primary, certificate).await?;
     let chain = context.chain_account(primary.clone(), payer)?;
     let finished = chain.redeem(redemption, call).await?;
     let ours = finished.map(|Finished { inclusion, .. }| (chain.address(), inclusion));
-    describe_payout(context, &primary, certificate, ours).await
+    describe_payout(context, &AnyPrimary::Contract(Box::new(primary)), certificate, ours).await
 }
 
 pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Report, WalletError> {
