@@ -263,7 +263,7 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["contacts", "remove", "carol"], "contact", 15, "fastpay contacts list");
     check(&["link", "--amount", "0"], "argument", 2, "its amount is zero");
     check(&["link", "--label", &"x".repeat(65)], "argument", 2, "at most 64 are shown");
-    check(&["deposit", "1"], "key", 4, "no Ethereum key");
+    check(&["deposit", "1"], "primary", 9, "does not answer");
     check(&["redeem", "1"], "argument", 2, "--to");
     check(&["keys", "new", "alice", "--ed25519"], "key", 4, "choose another name");
     check(&["keys", "import", "x", "--ethereum", "--secret-file", "/nope"], "key", 4, "cannot use /nope");
@@ -274,7 +274,6 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     // Who pays for the gas is known before anything is ordered.
     check(&["redeem", "1", "--self", "--to", &format!("0x{}", "11".repeat(20))], "key", 4, "no Ethereum key");
     new_key(home, "bob", "--ethereum");
-    check(&["deposit", "1", "--from", "bob"], "primary", 9, "does not answer");
     check(&["pay", to, "1"], "key", 4, "--from");
 
     committee.fund(1, alice, ETHER, &[0, 1, 2, 3]);
