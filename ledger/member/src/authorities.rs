@@ -1,5 +1,5 @@
-//! A FastPay committee on a ledger on this machine, for the demo: its authorities and wallets are the programs of the
-//! root workspace, as processes.
+//! A FastPay committee on a ledger on this machine, for the demo: its authorities, relayer and wallets are the programs of
+//! the root workspace, as processes.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fastpay_core::{Authority, AuthorityKeys};
+use fastpay_core::{AccountId, Authority, AuthorityKeys};
 use fastpay_program::keystore::{PassphraseSource, read_secret};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -20,7 +20,7 @@ const AUTHORITIES: usize = 4;
 /// The wallets' keys are encrypted with this.
 const PASSPHRASE: &str = "demo";
 
-/// The authorities of a committee. They are killed when it is dropped.
+/// The authorities of a committee, and a relayer. They are killed when it is dropped.
 #[derive(Debug)]
 pub struct Authorities {
     programs: PathBuf,
@@ -159,7 +159,7 @@ impl Authorities {
         }
         let end = Instant::now().checked_add(Duration::from_secs(60));
         for (member, http) in https.iter().enumerate() {
-            while !is_ready(*http) {
+            while !answers(*http, "/ready") {
                 if end.is_none_or(|end| Instant::now() > end) {
                     let log = std::fs::read_to_string(self.file(member, "log"))?;
                     return Err(io::Error::other(format!("authority {member} is not ready: {log}")));
@@ -170,6 +170,48 @@ impl Authorities {
         self.https = https;
         let place = |(authority, http): (&Authority, &SocketAddr)| json!({ "name": authority.name.to_string(), "http": format!("http://{http}") });
         Ok(self.public.iter().zip(&self.https).map(place).collect())
+    }
+
+    /// Starts a relayer on the ledger with this fee, and lists it for wallets. Gives the owner of its reserve.
+    ///
+    /// # Errors
+    /// Any of the system, and of the program; one that does not answer within a minute.
+    pub async fn relay(&mut self, ledger: &Path, fee: u128) -> io::Result<AccountId> {
+        let (config, listener) = (self.folder.join("relayer.toml"), listen()?);
+        let http = listener.local_addr()?;
+        drop(listener);
+        let relayer = || {
+            let mut command = Command::new(self.programs.join("fastpay-relayer"));
+            command.arg("--config").arg(&config).stdin(Stdio::null());
+            command
+        };
+        let mut init = relayer();
+        init.args(["init", "--unencrypted-key", "--committee", "0", "--ledger"]).arg(ledger);
+        let made = init.arg("--endpoints").arg(self.endpoints()).output()?;
+        let said = String::from_utf8_lossy(&made.stdout).into_owned();
+        let address = said.split_whitespace().last().and_then(|word| word.parse().ok());
+        let address = address.ok_or_else(|| io::Error::other(format!("{init:?}: {made:?}")))?;
+        let text = std::fs::read_to_string(&config)?;
+        let text = text.replace("# http = \"127.0.0.1:9300\"", &format!("http = \"{http}\""));
+        std::fs::write(&config, text.replace("= \"0\" # the native asset", &format!("= \"{fee}\"")))?;
+        let log = File::create(self.folder.join("relayer.log"))?;
+        let running = relayer().arg("run").stdout(log.try_clone()?).stderr(log).spawn()?;
+        self.running.push(running);
+        let listed = std::fs::read(self.endpoints())?;
+        let mut endpoints: Value = serde_json::from_slice(&listed).map_err(io::Error::other)?;
+        if let Some(endpoints) = endpoints.as_object_mut() {
+            endpoints.insert("relayers".to_owned(), json!([format!("http://{http}")]));
+        }
+        std::fs::write(self.endpoints(), endpoints.to_string())?;
+        let end = Instant::now().checked_add(Duration::from_secs(60));
+        while !answers(http, "/v1/fees") {
+            if end.is_none_or(|end| Instant::now() > end) {
+                let log = std::fs::read_to_string(self.folder.join("relayer.log"))?;
+                return Err(io::Error::other(format!("the relayer does not answer: {log}")));
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok(AccountId::from_ethereum(address))
     }
 
     /// Makes a wallet on the ledger, with a key of these 32 secret bytes.
@@ -223,15 +265,16 @@ impl Wallet {
     }
 }
 
-fn is_ready(http: SocketAddr) -> bool {
-    get(http, "/ready").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+/// Whether a program answers a request for this path with success.
+fn answers(http: SocketAddr, path: &str) -> bool {
+    get(http, path).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
-/// The whole answer of an authority.
+/// The whole answer of a program.
 fn get(http: SocketAddr, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&http, Duration::from_secs(1))?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)

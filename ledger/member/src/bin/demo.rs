@@ -27,6 +27,7 @@ const ISSUED: u128 = 1_000_000;
 const FUNDED: u128 = 250_000;
 const PAID: u128 = 1_000;
 const REDEEMED: u128 = 10_000;
+const FEE: u128 = 5;
 /// Three rounds of each bank, and one.
 const TRANSFERS: usize = 200;
 
@@ -255,6 +256,24 @@ async fn scenario(report: &mut Report, net: &mut Localnet, authorities: &mut Aut
             Ok(((), "epoch 1 has begun, and the new committee's votes pay a redemption".to_owned()))
         })
         .await?;
+    report
+        .step("redeem through a relayer, for its fee", async {
+            let relayer = authorities.relay(&ledger, FEE).await?;
+            let begun = Instant::now();
+            let address = recipient()?.ethereum_address().ok_or("no address")?.to_string();
+            let redeemed = wallet.run(&["redeem", &ether(REDEEMED), "--to", &address, "--wait", "60"])?;
+            check(redeemed.pointer("/redeemed/by").is_some_and(|by| by == "relayer"), "no relayer redeemed it")?;
+            let took = begun.elapsed().as_millis();
+            let fee = Balance::ZERO.credit(Amount(FEE));
+            for _ in 0..100 {
+                if client.reserve(relayer, Asset::ETHER).await? == fee {
+                    return Ok(((), format!("paid after {took} ms; {FEE} are in the relayer's reserve")));
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Err("the relayer has no fee".into())
+        })
+        .await?;
 
     let turns = TRANSFERS / usize::from(BANKS) / 2;
     report
@@ -323,7 +342,7 @@ async fn scenario(report: &mut Report, net: &mut Localnet, authorities: &mut Aut
             let lied = ["the group is not under the header's root", "other messages than the header names"];
             let logs = net.logs();
             check(lied.iter().all(|lie| logs.contains(lie)), "a lie was not noticed")?;
-            let audit = settled(&client, 2 * FUNDED - 2 * REDEEMED).await?;
+            let audit = settled(&client, 2 * FUNDED - 3 * REDEEMED).await?;
             Ok((audit, "both lies were noticed and refused".to_owned()))
         })
         .await
