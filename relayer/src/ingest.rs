@@ -69,6 +69,8 @@ impl<P: PrimarySide> Relayer<P> {
             };
             let is_behind = |shard: &ShardKey| behind.as_ref().is_none_or(|behind| behind.contains(shard));
             let (pages, silent) = self.redemption_logs.read(is_behind, cursor).await;
+            // Whatever these pages certify, its epoch has begun by now.
+            self.newest_epoch = None;
             if number == 0 {
                 (tick.answered, tick.silent) = (pages.len(), silent);
             }
@@ -203,11 +205,19 @@ impl<P: PrimarySide> Relayer<P> {
         self.committee(certificate.epoch).is_some_and(|committee| certificate.verify(&domain, committee).is_ok())
     }
 
+    /// The newest epoch of the Primary since the pages were read: an invented epoch costs one question for all of them.
+    async fn newest_epoch(&mut self) -> Result<Epoch, RelayerError> {
+        if let Some(epoch) = self.newest_epoch {
+            return Ok(epoch);
+        }
+        Ok(*self.newest_epoch.insert(P::newest_epoch(self).await?))
+    }
+
     /// Adds a certificate, unless it is not needed.
     async fn take(&mut self, certificate: Certificate) -> Result<Taken, RelayerError> {
         let domain = self.domain;
         let epoch = certificate.epoch;
-        if self.committee(epoch).is_none() && P::newest_epoch(self).await? >= epoch {
+        if self.committee(epoch).is_none() && self.newest_epoch().await? >= epoch {
             self.follow_committees().await?;
             // A rotation that the Primary has will become final; one that it has not is invented.
             if self.committee(epoch).is_none() {

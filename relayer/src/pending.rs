@@ -100,24 +100,32 @@ impl PendingRedemption {
         self.parked.as_ref().map_or(0, |parked| parked.attempts)
     }
 
-    /// Whether a certificate of its number adds something: it is of the current epoch, which proves it, or of another order
-    /// than all that are kept.
+    /// Whether a certificate of its number adds something: it is of the current epoch, which proves it, of a later epoch
+    /// than the one that is kept of its order, or of another order than all that are kept.
     pub(crate) fn wants(&self, redemption: &Redemption, epoch: Epoch, current: Epoch) -> bool {
-        let is_other = |kept: &Self| kept.redemption != *redemption;
-        self.queued.is_none()
-            && self.is_unproven(current)
-            && (epoch >= current
-                || self.alternatives.len() < ALTERNATIVES_MAX
-                    && is_other(self)
-                    && self.alternatives.iter().all(is_other))
+        let mut all = std::iter::once(self).chain(&self.alternatives);
+        let same = all.find(|kept| kept.redemption == *redemption);
+        let is_new = || match same {
+            Some(same) => epoch > same.epoch,
+            None => self.alternatives.len() < ALTERNATIVES_MAX,
+        };
+        self.queued.is_none() && self.is_unproven(current) && (epoch >= current || is_new())
     }
 
-    /// Keeps a certificate that it [wants](Self::wants): in its place if it is of the `current` epoch, or else beside it.
+    /// Keeps a certificate that it [wants](Self::wants): in its place if it is of the `current` epoch, in place of an
+    /// earlier one of the same order, or else beside it. A later one may count for longer at the Primary, so the failures
+    /// of the earlier one are not its own.
     pub(crate) fn keep(&mut self, other: Self, current: Epoch) {
         if !other.is_unproven(current) {
             *self = Self { seen_at_ms: self.seen_at_ms, ..other };
             return;
         }
+        if self.redemption == other.redemption {
+            let alternatives = std::mem::take(&mut self.alternatives);
+            *self = Self { seen_at_ms: self.seen_at_ms, alternatives, ..other };
+            return;
+        }
+        self.alternatives.retain(|kept| kept.redemption != other.redemption);
         self.alternatives.push(other);
         if self.is_refused(current) {
             self.rotate();
@@ -246,7 +254,7 @@ pub(crate) mod tests {
         for amount in 2..6 {
             assert!(first.wants(&of(amount, 1).redemption, Epoch(1), Epoch(3)));
             first.keep(of(amount, 1), Epoch(3));
-            assert!(!first.wants(&of(amount, 2).redemption, Epoch(2), Epoch(3)));
+            assert!(!first.wants(&of(amount, 1).redemption, Epoch(1), Epoch(3)));
         }
         assert!(!first.wants(&of(6, 1).redemption, Epoch(1), Epoch(3)), "too many");
         let amounts = |item: &PendingRedemption| {
@@ -261,6 +269,16 @@ pub(crate) mod tests {
         refused.keep(of(8, 1), Epoch(3));
         assert_eq!(amounts(&refused), [8, 7], "it comes before one that was refused");
         assert_eq!(refused.take_next().unwrap().failures(), 1);
+        // One of a later epoch takes the place of an earlier one of its order, and keeps the others.
+        assert!(!first.wants(&of(2, 1).redemption, Epoch(1), Epoch(3)) && !first.alternatives.is_empty());
+        assert!(first.park("no".into(), 0) && first.is_refused(Epoch(3)));
+        assert!(first.wants(&of(2, 2).redemption, Epoch(2), Epoch(3)));
+        first.keep(of(2, 2), Epoch(3));
+        assert_eq!((first.epoch, first.failures(), amounts(&first)), (Epoch(2), 0, vec![2, 3, 4, 5, 1]));
+        assert!(first.wants(&of(4, 2).redemption, Epoch(2), Epoch(3)));
+        first.keep(of(4, 2), Epoch(3));
+        assert_eq!(amounts(&first), [2, 3, 5, 1, 4]);
+        assert!(!first.wants(&of(4, 2).redemption, Epoch(2), Epoch(3)));
         // One of the current epoch is for the one order that members executed or will.
         assert!(first.wants(&of(1, 3).redemption, Epoch(3), Epoch(3)));
         first.keep(of(9, 3), Epoch(3));

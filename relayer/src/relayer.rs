@@ -79,6 +79,8 @@ pub struct Relayer<P: PrimarySide = Ethereum> {
     pub(crate) changed: bool,
     /// The committees of all epochs that have begun; `None` before the Primary has answered.
     pub(crate) committees: Option<Committees>,
+    /// The newest epoch of the Primary, if it was asked since the newest pages of redemption logs were read.
+    pub(crate) newest_epoch: Option<Epoch>,
     pub(crate) finished: Recent<RedemptionId>,
     /// Certificates that were left to others without verifying their signatures, to count each once. Anybody may have
     /// forged them, so they have no other effect.
@@ -126,6 +128,7 @@ impl<P: PrimarySide> Relayer<P> {
             state,
             changed,
             committees: None,
+            newest_epoch: None,
             finished,
             passed_by: Recent::default(),
             refused: Recent::default(),

@@ -1,5 +1,5 @@
 //! Many requests on one call to a member of a cluster. Answers are proven, so the member can only be slow: one that
-//! fails, or is silent for two seconds while answers are due, is left for the next one, which gets all of them again.
+//! fails, or settles nothing for two seconds while answers are due, is left for the next one, which gets all of them again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::api::proto::{SubmitAllReply, SubmitAllRequest};
 use crate::api::{BULK_REQUESTS_MAX, MESSAGE_BYTES_MAX};
 use crate::client::{Client, ClientError};
 
-/// A member is silent for so long before the next one is asked.
+/// A member settles nothing for so long, or takes no requests, before the next one is asked.
 const SILENCE: Duration = Duration::from_secs(2);
 /// One message has at most so many bytes of requests.
 const BATCH_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
@@ -69,7 +69,7 @@ impl Bulk {
         let encoded: Vec<Vec<u8>> = requests.iter().map(Wire::encode).collect();
         self.waiting.extend(requests.into_iter().map(|request| (request.digest(), request)));
         if let Some(call) = &self.call
-            && send(&call.requests, encoded).await.is_err()
+            && !matches!(timeout(SILENCE, send(&call.requests, encoded)).await, Ok(Ok(())))
         {
             self.leave();
         }
@@ -102,12 +102,27 @@ impl Bulk {
         if self.call.is_none() {
             let call = timeout(SILENCE, self.open()).await.map_err(|_| "it does not answer".to_owned())??;
             let again = self.waiting.values().map(Wire::encode).collect();
-            send(&call.requests, again).await?;
+            let sent = timeout(SILENCE, send(&call.requests, again)).await;
+            sent.map_err(|_| "it takes no requests".to_owned())??;
             self.call = Some(call);
         }
-        let Some(call) = &mut self.call else { return Err("there is no call".to_owned()) };
-        let reply = timeout(SILENCE, call.replies.message()).await.map_err(|_| "it is silent".to_owned())?;
-        let reply = reply.map_err(|status| status.message().to_owned())?.ok_or("it ended the call")?;
+        timeout(SILENCE, self.progress()).await.map_err(|_| "it settles nothing".to_owned())?
+    }
+
+    /// Reads replies until one settles something: empty and repeated ones are no progress.
+    async fn progress(&mut self) -> Result<Settled, String> {
+        loop {
+            let Some(call) = &mut self.call else { return Err("there is no call".to_owned()) };
+            let reply = call.replies.message().await;
+            let reply = reply.map_err(|status| status.message().to_owned())?.ok_or("it ended the call")?;
+            let settled = self.settle(reply)?;
+            if !settled.answered.is_empty() || !settled.refused.is_empty() {
+                return Ok(settled);
+            }
+        }
+    }
+
+    fn settle(&mut self, reply: SubmitAllReply) -> Result<Settled, String> {
         let mut settled = Settled::default();
         for digest in reply.refused {
             let digest = digest.try_into().map(Digest::new).map_err(|_| "it refuses what is no digest")?;

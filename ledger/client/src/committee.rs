@@ -28,6 +28,15 @@ pub fn oldest_state() -> Time {
 /// So many announcements are read at most: a stolen quorum can make any number.
 pub const ANNOUNCEMENTS_READ_MAX: usize = 64;
 
+/// The announcements that can be installed, now or later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenAnnouncements {
+    /// The oldest [`ANNOUNCEMENTS_READ_MAX`], the oldest first, each with its id.
+    pub first: Vec<(Digest, Announced)>,
+    /// How many more there are.
+    pub further: u64,
+}
+
 /// A committee on a ledger. A clone has the same connections.
 #[derive(Clone, Debug)]
 pub struct CommitteeClient {
@@ -187,31 +196,48 @@ impl CommitteeClient {
         self.read(&StateKey::Announcement(self.number, id), oldest).await
     }
 
-    /// The newest [`ANNOUNCEMENTS_READ_MAX`] announcements of the epoch that comes next, the newest first, in states of
-    /// `oldest` or later. Each has an id.
+    /// The announcements that have neither ended nor lapsed, in states of `oldest` or later. The oldest are read: no
+    /// announcement hides one that was made before it.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn announcements(&self, oldest: Time) -> Result<Vec<(Digest, Announced)>, ClientError> {
+    pub async fn announcements(&self, oldest: Time) -> Result<OpenAnnouncements, ClientError> {
         let current = self.current_epoch(oldest).await?.epoch;
+        let is_over = |announced: &Announced| {
+            announced.next.committee.epoch() <= current || announced.lapses_at(self.parameters()) < oldest
+        };
         let count: Option<u64> = self.read(&StateKey::AnnouncementCount(self.number), oldest).await?;
-        let mut open = Vec::new();
-        for number in (0..count.unwrap_or_default()).rev().take(ANNOUNCEMENTS_READ_MAX) {
-            // A state that is a little older than the one before does not have it yet.
-            let id: Option<Digest> = self.read(&StateKey::AnnouncementId(self.number, number), oldest).await?;
-            let Some(id) = id else { continue };
-            let Some(announced) = self.announcement(id, oldest).await? else { continue };
-            // All that were made before it have ended, too.
-            if announced.next.committee.epoch() <= current {
-                break;
+        // Each is for no earlier epoch than the one before, and lapses no earlier: those that are over come first.
+        let (mut start, count) = (0, count.unwrap_or_default());
+        let mut end = count;
+        while start < end {
+            let middle = start.midpoint(end);
+            match self.numbered_announcement(middle, oldest).await? {
+                Some((_, announced)) if is_over(&announced) => start = middle.saturating_add(1),
+                _ => end = middle,
             }
-            open.push((id, announced));
         }
+        let mut open = OpenAnnouncements::default();
+        for number in (start..count).take(ANNOUNCEMENTS_READ_MAX) {
+            // A state that is a little older than the one before does not have it yet.
+            open.first.extend(self.numbered_announcement(number, oldest).await?);
+        }
+        open.further = count.saturating_sub(start).saturating_sub(ANNOUNCEMENTS_READ_MAX as u64);
         Ok(open)
     }
 
-    /// `known` with the committees that follow it, up to the newest in a state of `oldest` or later. How long earlier
-    /// ones count is not told.
+    async fn numbered_announcement(
+        &self,
+        number: u64,
+        oldest: Time,
+    ) -> Result<Option<(Digest, Announced)>, ClientError> {
+        let id: Option<Digest> = self.read(&StateKey::AnnouncementId(self.number, number), oldest).await?;
+        let Some(id) = id else { return Ok(None) };
+        Ok(self.announcement(id, oldest).await?.map(|announced| (id, announced)))
+    }
+
+    /// `known` with the committees that follow it, up to the newest that f + 1 members show in states of `oldest` or
+    /// later. How long earlier ones count is not told.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -220,7 +246,9 @@ impl CommitteeClient {
         while known.current().epoch() < newest {
             let next: Option<Committee> =
                 self.read(&StateKey::Committee(self.number, known.next_epoch()), oldest).await?;
-            known.install(next.ok_or(ClientError::Malformed)?).map_err(|_| ClientError::Malformed)?;
+            // The members that answered now may have older states than those that told the epoch.
+            let Some(next) = next else { break };
+            known.install(next).map_err(|_| ClientError::Malformed)?;
         }
         Ok(known)
     }

@@ -25,7 +25,7 @@ mod transport;
 
 pub use bulk::{Bulk, Settled};
 pub use client::{Client, ClientError, Connection, MemberStatus};
-pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenCommitteeError, oldest_state};
+pub use committee::{ANNOUNCEMENTS_READ_MAX, CommitteeClient, OpenAnnouncements, OpenCommitteeError, oldest_state};
 pub use description::{DescribedMember, Description};
 pub use groups::{ForkFound, GroupReader, GroupsError};
 pub use instructions::{InstructionErrand, Instructions, JournalError, StoredInstruction};

@@ -19,8 +19,9 @@ use fastpay_ledger_statement::{
     ReadProof, Receiver, Rejection, Request, SafetyParameters, StateKey, Time, VoteKind, VoteStatement, Wire,
 };
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Response, Status};
 
 use crate::Network;
@@ -315,6 +316,8 @@ pub enum Submits {
     LoseAnswers,
     /// The same, but for rejections, which arrive.
     LoseOutcomes,
+    /// Many on one call get replies without end, none of which settles anything.
+    SettleNothing,
 }
 
 /// What a member serves.
@@ -324,9 +327,10 @@ struct Served {
     /// It hands over so many groups.
     knows: usize,
     asked: u64,
+    reads_asked: u64,
     submits: Submits,
-    /// It answers reads from this history.
-    reads: Option<History>,
+    /// It answers reads from this history: of this key, or of all.
+    reads: Option<(Option<StateKey>, History)>,
     /// Connections that were made before end with their next call.
     is_away: bool,
 }
@@ -382,6 +386,7 @@ impl ScriptedLedger {
             lie: None,
             knows: usize::MAX,
             asked: 0,
+            reads_asked: 0,
             submits: Submits::Work,
             reads: None,
             is_away: false,
@@ -436,7 +441,7 @@ impl ScriptedLedger {
     /// From now on, a member is honest.
     pub fn recover(&self, member: usize) {
         let mut served = locked(&self.members[member]);
-        (served.lie, served.knows) = (None, usize::MAX);
+        (served.lie, served.knows, served.reads) = (None, usize::MAX, None);
     }
 
     /// From now on, a member hands over its first groups alone: it lags, or withholds the others.
@@ -450,11 +455,26 @@ impl ScriptedLedger {
         locked(&self.members[member]).asked
     }
 
+    /// How often a member was asked for an entry of the state.
+    #[must_use]
+    pub fn reads_asked(&self, member: usize) -> u64 {
+        locked(&self.members[member]).reads_asked
+    }
+
     /// From now on, a member answers reads from the states that it has now: they are certified, and get older.
     pub fn read_no_further(&self, member: usize) {
+        self.outdate(member, None);
+    }
+
+    /// The same for reads of one entry: a liar, or a member that decides between two reads.
+    pub fn read_no_further_of(&self, member: usize, key: StateKey) {
+        self.outdate(member, Some(key));
+    }
+
+    fn outdate(&self, member: usize, of: Option<StateKey>) {
         let mut served = locked(&self.members[member]);
         let now = locked(&served.history).clone();
-        served.reads = Some(now);
+        served.reads = Some((of, now));
     }
 
     /// What becomes of requests from now on.
@@ -536,13 +556,22 @@ impl Ledger for Member {
         Ok(Response::new(SubmitReply { answer: answer.encode() }))
     }
 
-    type SubmitAllStream = tokio_stream::Iter<std::vec::IntoIter<Result<SubmitAllReply, Status>>>;
+    type SubmitAllStream = ReceiverStream<Result<SubmitAllReply, Status>>;
 
     async fn submit_all(
         &self,
         _: tonic::Request<tonic::Streaming<SubmitAllRequest>>,
     ) -> Result<Response<Self::SubmitAllStream>, Status> {
-        Err(Status::unimplemented("one request after the other"))
+        if self.served()?.submits != Submits::SettleNothing {
+            return Err(Status::unimplemented("one request after the other"));
+        }
+        let (replies, stream) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while replies.send(Ok(SubmitAllReply::default())).await.is_ok() {
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
     }
 
     async fn relay(&self, _: tonic::Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {
@@ -551,9 +580,11 @@ impl Ledger for Member {
 
     async fn read(&self, request: tonic::Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
         let key = state_key(&request.into_inner().key)?;
-        let served = self.served()?;
+        let mut served = self.served()?;
+        served.reads_asked += 1;
         let newest = locked(&served.history);
-        let history = served.reads.as_ref().unwrap_or(&newest);
+        let outdated = served.reads.as_ref().filter(|(of, _)| of.as_ref().is_none_or(|of| *of == key));
+        let history = outdated.map_or(&*newest, |(_, history)| history);
         Ok(Response::new(ReadReply { proof: history.prove(&key).encode() }))
     }
 

@@ -75,18 +75,21 @@ impl Announcements {
     async fn watch(&mut self) {
         loop {
             let open = match &mut self.place {
-                Place::Contract(contract) => contract.open().await.map_err(|error| error.to_string()),
+                Place::Contract(contract) => {
+                    contract.open().await.map(|open| (open, 0)).map_err(|error| error.to_string())
+                }
                 Place::Ledger(committee) => open_on(committee).await.map_err(|error| error.to_string()),
             };
             match open {
-                Ok(open) => self.show(&open),
+                Ok((open, further)) => self.show(&open, further),
                 Err(error) => tracing::debug!(%error, "which committees are announced is not known just now"),
             }
             tokio::time::sleep(INTERVAL).await;
         }
     }
 
-    fn show(&mut self, open: &[Open]) {
+    /// Shows what is announced, and that there are so many more.
+    fn show(&mut self, open: &[Open], further: u64) {
         self.logged.retain(|id| open.iter().any(|open| open.id == *id));
         for Open { id, epoch, installable_at, is_recovery } in open {
             if self.logged.insert(*id) {
@@ -94,23 +97,24 @@ impl Announcements {
             }
         }
         let installable_at = open.iter().map(|open| open.installable_at).min();
-        self.metrics.authority.observe_announcements(open.len(), installable_at);
+        let count = (open.len() as u64).saturating_add(further);
+        self.metrics.authority.observe_announcements(count, installable_at);
     }
 }
 
-/// The announcements on a ledger that can still be installed.
-async fn open_on(committee: &CommitteeClient) -> Result<Vec<Open>, ClientError> {
+/// The announcements on a ledger that can still be installed: the oldest, and how many more there are.
+async fn open_on(committee: &CommitteeClient) -> Result<(Vec<Open>, u64), ClientError> {
     let now = Clock::system().now_ms();
     let announced = committee.announcements(oldest_state()).await?;
     let parameters = committee.parameters();
-    let open = announced.iter().filter(|(_, announced)| announced.lapses_at(parameters).0 >= now);
+    let open = announced.first.iter().filter(|(_, announced)| announced.lapses_at(parameters).0 >= now);
     let open = open.map(|(id, announced)| Open {
         id: *id,
         epoch: announced.next.committee.epoch(),
         installable_at: announced.installable_at(parameters).0.div_ceil(1_000),
         is_recovery: false,
     });
-    Ok(open.collect())
+    Ok((open.collect(), announced.further))
 }
 
 /// What is read of a contract.

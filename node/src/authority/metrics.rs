@@ -352,8 +352,8 @@ impl AuthorityMetrics {
     }
 
     /// Sets how many announced committees can still be installed, and from when the first can, in seconds since 1970.
-    pub fn observe_announcements(&self, count: usize, installable_at: Option<u64>) {
-        self.announcements_open.set(signed(count as u64));
+    pub fn observe_announcements(&self, count: u64, installable_at: Option<u64>) {
+        self.announcements_open.set(signed(count));
         self.announcement_installable_timestamp.set(signed(installable_at.unwrap_or_default()));
     }
 

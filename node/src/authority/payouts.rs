@@ -79,11 +79,20 @@ impl Payer {
 }
 
 impl Snapshot<'_> {
-    /// The number of the block or the event, and what tells blocks of one number apart.
-    fn head(&self) -> (u64, Digest) {
+    /// The number of the block or the event.
+    fn number(&self) -> u64 {
         match self {
-            Self::Block(_, head) => (head.number(), Digest::from(head.hash.0)),
-            Self::Event(_, index) => (index.0, Digest::ZERO),
+            Self::Block(_, head) => head.number(),
+            Self::Event(_, index) => index.0,
+        }
+    }
+
+    /// What tells this state from all others. Members of a ledger answer each question from a state of their own, so what
+    /// one question finds unpaid may be paid in the state of another one.
+    fn identity(&self) -> Option<(u64, Digest)> {
+        match self {
+            Self::Block(_, head) => Some((head.number(), Digest::from(head.hash.0))),
+            Self::Event(..) => None,
         }
     }
 
@@ -128,7 +137,7 @@ pub struct Payouts {
     voter_status: VoterStatusWatch,
     shards: Vec<Reads>,
     queues: Vec<Queue>,
-    /// The state in which all listed redemptions were checked.
+    /// The final block in which all listed redemptions were checked.
     asked_at: Option<(u64, Digest)>,
     file: PathBuf,
     metrics: Arc<Metrics>,
@@ -175,7 +184,6 @@ impl Payouts {
     /// True if there is more to compare at once.
     async fn step(&mut self) -> Result<bool, StepError> {
         let newest = self.payer.newest().await?;
-        let head = newest.head();
         // If this step fails, the next one checks all redemptions again.
         let asked_at = self.asked_at.take();
         let votes_max = self.voter_status.borrow().quorum_max();
@@ -204,7 +212,7 @@ impl Payouts {
                 }
                 page.iter().for_each(|certificate| queue.push(certificate));
             }
-            if asked_at != Some(head) || *queue != before {
+            if asked_at.is_none() || asked_at != newest.identity() || *queue != before {
                 queue.drop_paid(&newest).await?;
             }
             changed |= *queue != before;
@@ -214,8 +222,8 @@ impl Payouts {
         if changed {
             self.store();
         }
-        self.publish(head.0, beyond);
-        self.asked_at = Some(head);
+        self.publish(newest.number(), beyond);
+        self.asked_at = newest.identity();
         Ok(more)
     }
 

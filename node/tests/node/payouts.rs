@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{Amount, Certificate, Domain, Epoch, PrimaryAddress};
+use fastpay_core::{AccountKey, Amount, Certificate, Domain, Epoch, PrimaryAddress, SequenceNumber};
 use fastpay_ethereum::{Call, Finality, certified_redemption};
+use fastpay_ledger_client::CommitteeClient;
+use fastpay_ledger_client::scripted::{COMMITTEE, ScriptedLedger};
+use fastpay_ledger_statement::{StateKey, Time};
 use fastpay_node::authority::payouts::{Payouts, WaitingSeen};
 use fastpay_rpc::json::{WaitingRedemption, WaitingRedemptions};
 use fastpay_testkit::anvil::{CHAIN_ID, rich_key};
@@ -218,4 +221,46 @@ fn so_many_are_asked_for_at_a_time_and_the_others_are_counted() {
     assert_eq!(places(&listed).first().unwrap().1, 10);
     running.abort();
     scene.end();
+}
+
+/// Members of a ledger answer each question from a state of their own.
+#[test]
+fn what_a_ledger_paid_is_not_listed_for_ever_though_members_that_lag_or_lie_were_asked_about_it() {
+    let runtime = Runtime::new().unwrap();
+    let (bank, folder) = (AccountKey::ed25519([1; 32]), tempfile::tempdir().unwrap());
+    let begin = Time(fastpay_program::Clock::system().now_ms() - 60_000);
+    let genesis = TestCommittee::new(4).committee;
+    let mut ledger = runtime.block_on(ScriptedLedger::start(&genesis, &bank, begin));
+    let file = ledger.write(folder.path());
+    let client = runtime.block_on(async { CommitteeClient::open(&file, COMMITTEE) }).unwrap();
+    let mut shards = Shards::prepare(&folder.path().join("shards"), 1, FORGETFUL);
+    shards.committee = TestCommittee::with(4, client.domain(), Epoch(0));
+    let shards = shards.run();
+    let alice = shards.account_in(0, 0);
+    shards.deposit(&[(alice.id(), RICH)]);
+    ledger.history().fund(&bank, &[(alice.id(), RICH)]);
+    let wanted = redemption(alice.id(), RECIPIENT, 7, 0);
+    shards.pay(&alice.sign(&shards.committee.domain, wanted.clone()));
+    // Two members answer, which know of the payment's event, and not of the payment.
+    (2..4).for_each(|member| ledger.kill(member));
+    let spent = || StateKey::Spent(COMMITTEE, alice.id(), SequenceNumber(0));
+    (0..2).for_each(|member| ledger.read_no_further_of(member, spent()));
+    ledger.history().redeem(&bank, &shards.committee.keys, Epoch(0), &wanted).unwrap();
+    let voter_status = shards.voter_status.subscribe();
+    let readers: Vec<_> = shards.handles.values().cloned().zip(shards.histories.iter().cloned()).collect();
+    let (payouts, seen) =
+        Payouts::new(client.into(), voter_status, &readers, folder.path().join("payouts"), shards.metrics.clone());
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let running = runtime.spawn(payouts.run(stopped));
+    let is_listed = |count| {
+        let listed = seen.borrow().clone();
+        listed.is_some_and(|listed| (listed.block.0, listed.redemptions.len()) == (2, count))
+    };
+    eventually("it is listed", || is_listed(1));
+    (0..2).for_each(|member| ledger.recover(member));
+    eventually("it is no longer listed", || is_listed(0));
+    stop.send_replace(true);
+    runtime.block_on(running).unwrap();
+    drop(ledger);
+    shards.stop().into_iter().for_each(|ended| ended.unwrap());
 }

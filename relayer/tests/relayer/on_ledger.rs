@@ -9,12 +9,12 @@ use fastpay_ledger_client::scripted::{COMMITTEE, PARAMETERS, ScriptedLedger, Sub
 use fastpay_ledger_client::{CommitteeClient, JournalError, ReserveError};
 use fastpay_ledger_statement::{Request, StateKey, Time, Wire};
 use fastpay_program::Clock;
-use fastpay_relayer::{Config, Fees, LedgerSettings, OnLedger, Relayer, RelayerError, StoreError, authorities};
+use fastpay_relayer::{Config, Fees, LedgerSettings, OnLedger, Parked, Relayer, RelayerError, StoreError, authorities};
 use fastpay_testkit::TestCommittee;
 use fastpay_testkit::fake::FakeCommittee;
 use serde_json::Value;
 
-use crate::scene::config;
+use crate::scene::{config, fill_places};
 
 const RECIPIENT: Address = Address::repeat_byte(0xcc);
 
@@ -356,9 +356,74 @@ async fn a_redemption_whose_epoch_has_ended_is_voted_for_again_and_what_retired_
     let mut relayer = scene.open(2, now_ms).unwrap();
     relayer.tick(false).await.unwrap();
     assert_eq!((relayer.state().totals.redeemed, scene.paid_out()), (1, 100), "{:?}", relayer.state().items);
-    let left: Vec<_> =
-        relayer.state().items.iter().map(|item| (item.redemption.amount, item.parked.is_some())).collect();
-    assert_eq!(left, [(Amount(70), true)]);
+    assert_eq!(refused(&relayer), [(Amount(70), 1)]);
+}
+
+/// The amounts of what waits, each with how often it failed.
+fn refused(relayer: &Relayer<OnLedger>) -> Vec<(Amount, u32)> {
+    let failures = |parked: Option<&Parked>| parked.map_or(0, |parked| parked.attempts);
+    let items = relayer.state().items.iter();
+    items.map(|item| (item.redemption.amount, failures(item.parked.as_ref()))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_retired_keys_forge_makes_way_where_all_places_are_taken() {
+    let scene = Scene::new().await;
+    let forged = scene.certify(Redemption { amount: Amount(70), ..scene.redemption(50) });
+    scene.rotate();
+    scene.rotate();
+    scene.committee.authorities[0].publish(&forged);
+    let now_ms = scene.ledger.history().time().0;
+    let mut relayer = scene.open(2, now_ms).unwrap();
+    relayer.tick(false).await.unwrap();
+    assert_eq!(refused(&relayer), [(Amount(70), 1)], "it counts as a failure");
+    drop(relayer);
+    fill_places(&scene.data_dir(2));
+    scene.publish([0]);
+    let mut relayer = scene.open(2, now_ms).unwrap();
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().items.len(), scene.paid_out()), (2_000, 0), "there is no room yet");
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().totals.redeemed, scene.paid_out()), (1, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_certificate_of_an_order_hides_no_later_one_of_the_same_order() {
+    let scene = Scene::new().await;
+    // No authority executes it before the number's turn comes.
+    let forged = scene.certify(scene.redemption(5));
+    scene.rotate();
+    scene.rotate();
+    scene.committee.authorities[0].publish(&forged);
+    let mut relayer = scene.open(2, scene.ledger.history().time().0).unwrap();
+    relayer.tick(false).await.unwrap();
+    assert_eq!(refused(&relayer), [(Amount(100), 1)]);
+    // The account's real one comes once its epoch is no longer the current one, and counts at the ledger.
+    let genuine = scene.certify(scene.redemption(5));
+    scene.rotate();
+    relayer.tick(false).await.unwrap();
+    scene.committee.authorities[1].publish(&genuine);
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().totals.redeemed, scene.paid_out()), (1, 100), "{:?}", relayer.state().items);
+    assert_eq!(refused(&relayer), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invented_epochs_cost_one_question_for_all_that_was_read() {
+    let scene = Scene::new().await;
+    let mut relayer = scene.relayer();
+    relayer.tick(false).await.unwrap();
+    for sequence in 10..60 {
+        let invented = Certificate { epoch: Epoch(sequence), ..scene.certify(scene.redemption(sequence)) };
+        scene.committee.authorities[0].publish(&invented);
+    }
+    scene.publish([0]);
+    let reads = || (0..4).map(|member| scene.ledger.reads_asked(member)).sum::<u64>();
+    let before = reads();
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().totals.invalid, relayer.state().totals.redeemed), (50, 1));
+    let asked = reads() - before;
+    assert!(asked < 60, "{asked} reads");
 }
 
 #[tokio::test(flavor = "multi_thread")]

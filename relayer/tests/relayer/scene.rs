@@ -37,20 +37,25 @@ pub struct Scene {
     _folder: tempfile::TempDir,
 }
 
+/// Fills all places in a relayer's folder with copies of its first redemption, under other numbers.
+pub fn fill_places(data_dir: &Path) {
+    let path = data_dir.join("state.json");
+    let mut state: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let mut item = state["items"][0].clone();
+    item.as_object_mut().unwrap().remove("parked");
+    let numbered = |sequence: u64| {
+        let mut item = item.clone();
+        item["redemption"]["sequence"] = (100 + sequence).into();
+        item
+    };
+    state["items"] = (0..2_000).map(numbered).collect();
+    std::fs::write(&path, state.to_string()).unwrap();
+}
+
 impl Scene {
-    /// Fills all places of the stopped relayer with copies of its first redemption, under other numbers.
+    /// As [`fill_places`] for the stopped relayer.
     pub fn fill_places(&self) {
-        let path = self.config.data_dir.join("state.json");
-        let mut state: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let mut item = state["items"][0].clone();
-        item.as_object_mut().unwrap().remove("parked");
-        let numbered = |sequence: u64| {
-            let mut item = item.clone();
-            item["redemption"]["sequence"] = (100 + sequence).into();
-            item
-        };
-        state["items"] = (0..2_000).map(numbered).collect();
-        std::fs::write(&path, state.to_string()).unwrap();
+        fill_places(&self.config.data_dir);
     }
 
     /// A contract that holds one ETH for accounts, final on the chain.

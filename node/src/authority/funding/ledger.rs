@@ -229,7 +229,7 @@ impl LedgerSource {
     /// and a member that lags or lies cannot show the last group that it has for the newest.
     async fn is_before_head(&mut self, number: u64) -> Result<bool, ClientError> {
         let head = match self.head {
-            Some(head) if number < head.number || head.asked_at.elapsed() <= HEAD_AGE_MAX => head,
+            Some(head) if head.asked_at.elapsed() <= HEAD_AGE_MAX => head,
             _ => {
                 let asked_at = Instant::now();
                 let (number, time) = self.ledger.newest_group().await?;

@@ -343,6 +343,38 @@ async fn what_becomes_of_a_stuck_number_reaches_the_shard_and_its_window_begins_
     assert_eq!(told, expected);
 }
 
+/// While an authority reads what it missed, the head moves on.
+#[tokio::test]
+async fn a_window_begins_at_a_head_that_was_read_lately() {
+    let scene = Scene::new().await;
+    let before = {
+        let mut history = scene.ledger.history();
+        fund(&mut history, &[1]);
+        let before = history.decisions().len();
+        request(&mut history, &AccountKey::ed25519([6; 32]), SequenceNumber(3));
+        fund(&mut history, &[2]);
+        before
+    };
+    let hand_over = |groups| (0..4).for_each(|member| scene.ledger.withhold_after(member, groups));
+    hand_over(before);
+    let mut source = LedgerSource::new(&scene.deployment()).unwrap();
+    let batch = source.next(&LedgerSource::start(), ChainTime::default()).await.unwrap();
+    assert!(batch.has_more && batch.events.len() == 1);
+    let read_at = {
+        let mut history = scene.ledger.history();
+        history.wait(86_400_000);
+        fund(&mut history, &[]);
+        history.time().0 / 1_000
+    };
+    hand_over(before + 1);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    let batch = source.next(&batch.cursor, batch.time).await.unwrap();
+    let [ShardEvent::Unlock { kind, .. }] = &batch.events[..] else { panic!("{:?}", batch.events) };
+    assert_eq!((batch.has_more, *kind), (true, UnlockEventKind::Requested(read_at + WINDOW_S)));
+}
+
 #[tokio::test]
 async fn an_epoch_is_taken_up_once_its_installation_is_applied_and_before_the_cursor_passes_it() {
     let scene = Scene::new().await;

@@ -78,10 +78,11 @@ impl OnLedger {
         self.ledger().announcement(id, Self::oldest()).await.map_err(failed)
     }
 
-    /// All that can still be installed.
-    pub(super) async fn open_announcements(&self) -> Result<Vec<Announcement>, CommitteeError> {
+    /// The oldest that can still be installed, and how many more there are.
+    pub(super) async fn open_announcements(&self) -> Result<(Vec<Announcement>, u64), CommitteeError> {
         let announced = self.ledger().announcements(Self::oldest()).await.map_err(failed)?;
-        Ok(announced.iter().map(|(_, announced)| announced.next.announcement()).collect())
+        let first = announced.first.iter().map(|(_, announced)| announced.next.announcement());
+        Ok((first.collect(), announced.further))
     }
 
     async fn now(&self) -> Result<Time, CommitteeError> {

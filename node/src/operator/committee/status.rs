@@ -37,6 +37,8 @@ pub struct CouncilReport {
     pub recovery: PrimaryAddress,
     /// The announcement in the file, whatever its state, and all others that can still be installed.
     pub announcements: Vec<Proposal>,
+    /// How many announcements there are beside these, which were made after them: a stolen quorum can make any number.
+    pub further: u64,
     /// Where the committee is, in words.
     #[serde(skip)]
     place: String,
@@ -53,12 +55,13 @@ pub async fn status(config: &Config, file: Option<&Path>, signed: &[PathBuf]) ->
     let own = file.map(|file| announcement(file, &domain)).transpose()?;
     let own_id = own.as_ref().map(|own| domain.council_digest(&CouncilStatement::Announcement(own)));
     let committees = primary.committees().await?;
-    let mut found = match &primary {
-        Council::Contract(nodes) => announced(nodes).await?,
+    let (mut found, further) = match &primary {
+        Council::Contract(nodes) => (announced(nodes).await?, 0),
         Council::Ledger(ledger) => {
             let id = |announcement: &Announcement| domain.council_digest(&CouncilStatement::Announcement(announcement));
-            let open = ledger.open_announcements().await?.into_iter();
-            open.map(|announcement| (id(&announcement), (announcement, None))).collect()
+            let (open, further) = ledger.open_announcements().await?;
+            let open = open.into_iter().map(|announcement| (id(&announcement), (announcement, None)));
+            (open.collect(), further)
         }
     };
     let mut announcements = Vec::new();
@@ -79,7 +82,7 @@ pub async fn status(config: &Config, file: Option<&Path>, signed: &[PathBuf]) ->
     };
     let (chain_id, contract, epoch, place) =
         (domain.chain_id(), domain.contract(), primary.epoch().await?, primary.place());
-    Ok(CouncilReport { chain_id, contract, council, epoch, guardian, recovery, announcements, place })
+    Ok(CouncilReport { chain_id, contract, council, epoch, guardian, recovery, announcements, further, place })
 }
 
 /// All announcements of the last weeks that any node shows and the contract knows, each with the votes in the transaction
@@ -116,6 +119,10 @@ impl fmt::Display for CouncilReport {
         if self.announcements.is_empty() {
             write!(f, "\nno committee is announced")?;
         }
-        self.announcements.iter().try_for_each(|proposal| write!(f, "\n{proposal}"))
+        self.announcements.iter().try_for_each(|proposal| write!(f, "\n{proposal}"))?;
+        match self.further {
+            0 => Ok(()),
+            further => write!(f, "\n{further} more committees are announced, after these"),
+        }
     }
 }
