@@ -133,11 +133,15 @@ class Ledger implements Primary, LedgerPrimary {
     if (epoch === 0n) return this.#first;
     const committee = decoded(await this.#members.read(this.#keys.committee(epoch)), readCommittee);
     if (committee?.epoch === epoch) return committee;
-    throw new FastPayError("not-found", `the ledger has no committee of epoch ${epoch}`, "ask for an earlier one");
+    if (committee !== undefined) throw malformed("the ledger's entry", `of epoch ${epoch}`);
+    // Another read has shown that the epoch has begun.
+    const message = `the members of the ledger that answered do not know of the committee of epoch ${epoch} yet`;
+    throw new FastPayError("chain-unreachable", message, "try again", { details: { primary: "ledger" } });
   }
 
-  async isCompromised(epoch: bigint): Promise<boolean> {
-    return (await this.#current()).isCompromised(epoch);
+  /** Checkpoints of an earlier epoch do not count on a ledger, as in the command line's wallet. */
+  async isClosing(): Promise<boolean> {
+    return false;
   }
 
   async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {

@@ -1,6 +1,7 @@
 /**
- * Reads a settlement cluster's state from its members. All are asked, and the newest state that f + 1 of them prove
- * counts: one of these is honest, so no liar can show an older state than that one has.
+ * Reads a settlement cluster's state from its members. All are asked, and the newest state that enough of them prove
+ * counts: one of these is honest, so no liar can show an older state than that one has. No read shows an older state
+ * than a read that ended before it began.
  */
 
 import { toBytes, toHex } from "../bytes.js";
@@ -21,13 +22,15 @@ const answer = object({ proof: text });
 export class ClusterMembers {
   readonly #cluster: Cluster;
   readonly #urls: readonly string[];
+  /** The greatest height that was read. */
+  #height = 0n;
 
   constructor(cluster: Cluster, urls: readonly string[]) {
     this.#cluster = cluster;
     this.#urls = urls;
   }
 
-  /** f + 1: of so many members, one is honest. */
+  /** n − quorum + 1, which is f + 1 for n = 3f + 1: of so many members, one is honest. */
   static needed({ members, quorum }: Cluster): number {
     return members.length - quorum + 1;
   }
@@ -37,8 +40,9 @@ export class ClusterMembers {
     const enough = new AbortController();
     const asked = this.#urls.map((url) => this.#ask(url, key, enough.signal));
     try {
-      const readings = await firstOf(asked, ClusterMembers.needed(this.#cluster));
-      return readings.reduce((a, b) => (b.height > a.height ? b : a));
+      const newest = await newestOf(asked, ClusterMembers.needed(this.#cluster), this.#height);
+      if (newest.height > this.#height) this.#height = newest.height;
+      return newest;
     } catch (cause) {
       const action = "try again later; if that does not help, check this machine's clock, and ask the ledger's operators";
       const message = `too few members of the ledger prove what it has: ${messageOf(cause)}`;
@@ -59,19 +63,29 @@ export class ClusterMembers {
   }
 }
 
-/** The first `count` values. Rejects with the latest error when too few can come. */
-function firstOf<T>(asked: readonly Promise<T>[], count: number): Promise<readonly T[]> {
+/**
+ * The newest of the first `count` readings, or of more, until one is of the height `floor` at least. Rejects when too few
+ * can come, with the latest error, and when all that came are older.
+ */
+function newestOf(asked: readonly Promise<Reading>[], count: number, floor: bigint): Promise<Reading> {
   return new Promise((resolve, reject) => {
-    const values: T[] = [];
-    let left = asked.length;
+    let newest: Reading | undefined;
+    let [came, failed] = [0, 0];
+    const end = (error?: unknown): void => {
+      if (came >= count && newest !== undefined && newest.height >= floor) resolve(newest);
+      else if (asked.length - failed < count) reject(error);
+      else if (came + failed === asked.length) reject(new Error(`they are behind height ${floor}, which was read before`));
+    };
     for (const one of asked) {
       one.then(
-        (value) => {
-          if (values.push(value) === count) resolve(values);
+        (reading) => {
+          came += 1;
+          if (newest === undefined || reading.height > newest.height) newest = reading;
+          end();
         },
         (error: unknown) => {
-          left -= 1;
-          if (left < count) reject(error);
+          failed += 1;
+          end(error);
         },
       );
     }
