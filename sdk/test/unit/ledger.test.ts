@@ -326,7 +326,7 @@ describe("the members of the ledger", () => {
     const noticed = await client.assetStatus(ETHER).catch((error: unknown) => error);
     expect(noticed).toMatchObject({ code: "chain-unreachable", details: { primary: "ledger" } });
     // It is refused before it is decoded.
-    if (what === "too much") expect((noticed as Error).message).toContain("the proof is too long");
+    if (what === "too much") expect((noticed as Error).message).toContain("at most 263168 bytes long");
   });
 
   test.each(VECTORS.absurd)("if they are traitors who certify $name, are found out", async ({ key, encoding }) => {
