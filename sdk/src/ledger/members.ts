@@ -8,7 +8,7 @@ import { toBytes, toHex } from "../bytes.js";
 import { object, text } from "../decode.js";
 import { FastPayError, messageOf } from "../errors.js";
 import { requestJson } from "../http.js";
-import { throwIfAborted } from "../waiting.js";
+import { sleep, throwIfAborted } from "../waiting.js";
 import type { Cluster } from "./genesis.js";
 import { READ_BYTES_MAX, verifyRead, type Reading } from "./read-proof.js";
 
@@ -17,6 +17,8 @@ const READ_TIMEOUT_MS = 5_000;
 /** The greatest age of a state that counts, by this machine's clock: as of the command line. */
 const STATE_AGE_MS_MAX = 600_000;
 
+/** The time after which members that are behind are asked once more: others decide a height within less. */
+const BEHIND_MS = 500;
 /** The longest answer: a read in hexadecimal digits, and the JSON around it. */
 const ANSWER_BYTES_MAX = 2 * READ_BYTES_MAX + 1_024;
 
@@ -43,24 +45,34 @@ export class ClusterMembers {
 
   /** Reads the entry with this encoded key. Throws `chain-unreachable`. */
   async read(key: Uint8Array): Promise<Reading> {
+    const floor = this.#height;
+    let newest = await this.#newest(key, floor);
+    if (newest.height < floor) {
+      // A height was decided before the others knew of it, and whoever showed it is silent now.
+      await sleep(BEHIND_MS);
+      newest = await this.#newest(key, floor);
+    }
+    if (newest.height < floor) throw unreachable(new Error(`they are behind height ${floor}, which was read before`));
+    if (newest.height > this.#height) this.#height = newest.height;
+    return newest;
+  }
+
+  async #newest(key: Uint8Array, floor: bigint): Promise<Reading> {
     const enough = new AbortController();
     const asked = this.#urls.map((url) => this.#ask(url, key, enough.signal));
     try {
-      const newest = await newestOf(asked, ClusterMembers.needed(this.#cluster), this.#height);
-      if (newest.height > this.#height) this.#height = newest.height;
-      return newest;
+      return await newestOf(asked, ClusterMembers.needed(this.#cluster), floor);
     } catch (cause) {
-      const action = "try again later; if that does not help, check this machine's clock, and ask the ledger's operators";
-      const message = `too few members of the ledger prove what it has: ${messageOf(cause)}`;
-      throw new FastPayError("chain-unreachable", message, action, { cause, details: { primary: "ledger" } });
+      throw unreachable(cause);
     } finally {
       enough.abort();
     }
   }
 
   async #ask(url: string, key: Uint8Array, signal: AbortSignal): Promise<Reading> {
-    const request = { method: "GET", url: `${url}/v1/state/${toHex(key).slice(2)}`, timeoutMs: READ_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX, signal } as const;
-    const { proof } = answer(await requestJson(request), "the member's answer");
+    const address = `${url}/v1/state/${toHex(key).slice(2)}`;
+    const limits = { timeoutMs: READ_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX, signal };
+    const { proof } = answer(await requestJson({ method: "GET", url: address, ...limits }), "the member's answer");
     // Enough others have answered, so their votes are not verified for nothing.
     throwIfAborted(signal);
     const reading = verifyRead(toBytes(proof), key, this.#cluster, this.#certified);
@@ -70,18 +82,25 @@ export class ClusterMembers {
   }
 }
 
+/** Too few members prove a state that counts. */
+function unreachable(cause: unknown): FastPayError {
+  const action = "try again later; if that does not help, check this machine's clock, and ask the ledger's operators";
+  const message = `too few members of the ledger prove what it has: ${messageOf(cause)}`;
+  return new FastPayError("chain-unreachable", message, action, { cause, details: { primary: "ledger" } });
+}
+
 /**
- * The newest of the first `count` readings, or of more, until one is of the height `floor` at least. Rejects when too few
- * can come, with the latest error, and when all that came are older.
+ * The newest of the first `count` readings, or of more, until one is of the height `floor` at least or all have ended.
+ * Rejects when too few can come, with the latest error.
  */
 function newestOf(asked: readonly Promise<Reading>[], count: number, floor: bigint): Promise<Reading> {
   return new Promise((resolve, reject) => {
     let newest: Reading | undefined;
     let [came, failed] = [0, 0];
     const end = (error?: unknown): void => {
-      if (came >= count && newest !== undefined && newest.height >= floor) resolve(newest);
+      const isNew = newest !== undefined && newest.height >= floor;
+      if (newest !== undefined && came >= count && (isNew || came + failed === asked.length)) resolve(newest);
       else if (asked.length - failed < count) reject(error);
-      else if (came + failed === asked.length) reject(new Error(`they are behind height ${floor}, which was read before`));
     };
     for (const one of asked) {
       one.then(
