@@ -206,12 +206,13 @@ export interface FastPayClient {
 
   /**
    * False if the contract's first committee differs from this client's, because the network was started anew. Create
-   * another client then.
+   * another client then. On a ledger always true, without asking: the domain identifies the deployment.
    */
   isCurrent(): Promise<boolean>;
   /**
-   * The source of the client's first committees: the Primary, or the storage if that did not answer at the start. In
-   * that case, call `isCurrent` once an Ethereum node answers: it compares them with the contract.
+   * The source of the client's first committees: the Primary, or the storage if that did not answer at the start, or if
+   * members of a ledger showed an earlier committee. Then call `isCurrent` once an Ethereum node answers: it compares
+   * them with the contract.
    */
   readonly committeesFrom: "contract" | "ledger" | "storage";
   /** The committee of an epoch, or the current one, from the Primary. */

@@ -51,10 +51,14 @@ export function makeCommittee(epoch: bigint, authorities: readonly Authority[]):
   if (new Set(members.map((member) => member.redemptionKey)).size < size) {
     throw unfit("a redemption key is listed twice");
   }
-  const faultsTolerated = Math.floor((size - 1) / 3);
-  const quorum = Math.floor((size + faultsTolerated) / 2) + 1;
-  const committee: Omit<Committee, typeof checked> = { epoch, members, faultsTolerated, quorum };
+  const committee: Omit<Committee, typeof checked> = { epoch, members, ...thresholdsOf(size) };
   return committee as Committee;
+}
+
+/** The thresholds of so many members, as in `Committee`. */
+export function thresholdsOf(size: number): Pick<Committee, "faultsTolerated" | "quorum"> {
+  const faultsTolerated = Math.floor((size - 1) / 3);
+  return { faultsTolerated, quorum: Math.floor((size + faultsTolerated) / 2) + 1 };
 }
 
 /** The member with this name, and its index; undefined if there is none. */

@@ -100,6 +100,9 @@ async function readCommittees(primary: Primary): Promise<StoredCommittees> {
  * The committees to start with: from the Primary, or from the storage if it has them and the Primary fails or does not
  * answer within `PRIMARY_PATIENCE_MS`. Stored committees are used only if every listed name is a member of
  * the newest one: another name means another deployment, or keys that have changed since.
+ *
+ * A ledger's domain identifies the deployment, and its members may answer with a state of before a rotation. So the
+ * stored committees are used there if they are newer.
  */
 async function startingCommittees(
   { kind }: Primary,
@@ -108,7 +111,11 @@ async function startingCommittees(
   endpoints: readonly AuthorityEndpoint[],
 ): Promise<StoredCommittees & Pick<FastPayClient, "committeesFrom">> {
   const isUsable = stored !== undefined && endpoints.every(({ name }) => name === undefined || memberOf(stored.newest, lower(name)) !== undefined);
-  if (!isUsable) return { ...(await reading), committeesFrom: kind };
+  const newer = (read: StoredCommittees): StoredCommittees & Pick<FastPayClient, "committeesFrom"> => {
+    const isBehind = kind === "ledger" && stored !== undefined && stored.newest.epoch > read.newest.epoch;
+    return isBehind ? { ...stored, committeesFrom: "storage" } : { ...read, committeesFrom: kind };
+  };
+  if (!isUsable) return newer(await reading);
   const ended = new AbortController();
   const patience = sleep(PRIMARY_PATIENCE_MS, ended.signal).then(() => undefined);
   const read = await Promise.race([reading, patience])
@@ -117,7 +124,7 @@ async function startingCommittees(
       return undefined;
     })
     .finally(() => ended.abort());
-  return read === undefined ? { ...stored, committeesFrom: "storage" } : { ...read, committeesFrom: kind };
+  return read === undefined ? { ...stored, committeesFrom: "storage" } : newer(read);
 }
 
 async function defaultStore(): Promise<OrderStore | undefined> {

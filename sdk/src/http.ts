@@ -19,6 +19,8 @@ export interface HttpRequest {
   readonly body?: string;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
+  /** The longest answer; `ANSWER_BYTES_MAX` unless it is given. */
+  readonly bytesMax?: number;
 }
 
 /** An authority's JSON answer. Throws `unreachable`, `timed-out`, `malformed-answer`, `aborted` or a `ProblemError`. */
@@ -27,7 +29,7 @@ export async function requestJson(request: HttpRequest): Promise<unknown> {
   const signal = request.signal === undefined ? limit : AbortSignal.any([limit, request.signal]);
   try {
     const response = await fetch(request.url, { ...fetchOptions(request), signal });
-    const body = await readText(response);
+    const body = await readText(response, request.bytesMax);
     if (response.ok) return parseJson(body, "the answer");
     throw new ProblemError(response.status, parseJson(body, `the answer of status ${response.status}`));
   } catch (error) {
@@ -57,7 +59,7 @@ export function requestError(
 }
 
 /** The body as text. Throws `malformed-answer` if it is longer than any honest answer. */
-export async function readText(response: Response): Promise<string> {
+export async function readText(response: Response, bytesMax = ANSWER_BYTES_MAX): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
@@ -67,9 +69,9 @@ export async function readText(response: Response): Promise<string> {
     const { done, value } = await reader.read();
     if (done) return read + decoder.decode();
     bytes += value.length;
-    if (bytes > ANSWER_BYTES_MAX) {
+    if (bytes > bytesMax) {
       await reader.cancel();
-      throw malformed("the answer", `at most ${ANSWER_BYTES_MAX} bytes long`);
+      throw malformed("the answer", `at most ${bytesMax} bytes long`);
     }
     read += decoder.decode(value, { stream: true });
   }

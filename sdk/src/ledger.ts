@@ -27,8 +27,8 @@ import type { AssetInfo, AssetStatus, ContractStatus, RedemptionStatus, UnlockSt
 
 /**
  * A FastPay committee on a ledger, as `fastpay-ledger describe` prints it. Whoever gives it to you is trusted as whoever
- * gives you a contract's address: compare `contract` with another source. It covers everything but the addresses, and
- * nothing is taken on the word of a member at an address.
+ * gives you a contract's address: compare `contract` with another source. It covers the genesis and the committee's
+ * number. Nothing is taken on the word of a member at an address.
  */
 export interface LedgerDescription {
   /** The encoded genesis, whose hash every signature of the ledger covers. */
@@ -37,7 +37,7 @@ export interface LedgerDescription {
   readonly committee: number;
   /** The contract of the committee's EIP-712 domain, which follows from both. */
   readonly contract: Address;
-  /** Members of the settlement cluster: f + 1 of them at least, better all. */
+  /** Members of the settlement cluster: n − quorum + 1 of them at least, which is f + 1 for n = 3f + 1; better all. */
   readonly members: readonly {
     /** The member's Ed25519 key. */
     readonly key: Hex;
@@ -133,11 +133,15 @@ class Ledger implements Primary, LedgerPrimary {
     if (epoch === 0n) return this.#first;
     const committee = decoded(await this.#members.read(this.#keys.committee(epoch)), readCommittee);
     if (committee?.epoch === epoch) return committee;
-    throw new FastPayError("not-found", `the ledger has no committee of epoch ${epoch}`, "ask for an earlier one");
+    if (committee !== undefined) throw malformed("the ledger's entry", `of epoch ${epoch}`);
+    // Another read has shown that the epoch has begun.
+    const message = `the members of the ledger that answered do not know of the committee of epoch ${epoch} yet`;
+    throw new FastPayError("chain-unreachable", message, "try again", { details: { primary: "ledger" } });
   }
 
-  async isCompromised(epoch: bigint): Promise<boolean> {
-    return (await this.#current()).isCompromised(epoch);
+  /** Checkpoints of an earlier epoch do not count on a ledger, as in the command line's wallet. */
+  async isClosing(): Promise<boolean> {
+    return false;
   }
 
   async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {

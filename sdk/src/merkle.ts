@@ -11,9 +11,6 @@ import { concat, toBytes, toHex, type Hex } from "./bytes.js";
 /** The longest path in a tree of 1,024 leaves. */
 export const MERKLE_PATH_LENGTH_MAX = 10;
 
-const LEAF = Uint8Array.of(0);
-const NODE = Uint8Array.of(1);
-
 /** The path from a leaf to the root. */
 export interface MerklePath {
   /** One bit for each sibling, from the leaf up: set if the sibling is on the left. */
@@ -47,11 +44,16 @@ export function leafRoot(leaf: Uint8Array, { directions, siblings }: LeafPath): 
 
 function rootOf(leaf: Uint8Array, directions: bigint, siblings: readonly Hex[]): Hex | undefined {
   if (directions >> BigInt(siblings.length) !== 0n) return undefined;
-  let hash = blake3(concat(LEAF, leaf));
+  let hash = merkleHash(0, leaf);
   siblings.forEach((sibling, level) => {
     const other = toBytes(sibling);
     const siblingIsLeft = ((directions >> BigInt(level)) & 1n) === 1n;
-    hash = blake3(siblingIsLeft ? concat(NODE, other, hash) : concat(NODE, hash, other));
+    hash = siblingIsLeft ? merkleHash(1, other, hash) : merkleHash(1, hash, other);
   });
   return toHex(hash);
+}
+
+/** The hash of a leaf (kind 0), or of the node above two others (kind 1). */
+export function merkleHash(kind: 0 | 1, ...parts: readonly Uint8Array[]): Uint8Array {
+  return blake3(concat(Uint8Array.of(kind), ...parts));
 }

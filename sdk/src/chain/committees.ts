@@ -1,4 +1,4 @@
-/** The committees of all epochs. Only the contract defines them. */
+/** The committees of all epochs. Only the Primary defines them. */
 
 import type { Committee } from "../committee.js";
 import { isFastPayError } from "../errors.js";
@@ -8,19 +8,19 @@ import { isFastPayError } from "../errors.js";
  */
 const LOOK_INTERVAL_MS = 1_000;
 
-/** The source of committees: the contract. */
+/** The source of committees: the Primary. */
 export interface CommitteeSource {
   /** The newest final epoch. */
   epoch(): Promise<bigint>;
   /** The committee of an epoch that has started. */
   committee(epoch: bigint): Promise<Committee>;
-  /** Whether keys of an epoch were out. */
-  isCompromised(epoch: bigint): Promise<boolean>;
+  /** Whether checkpoints of an epoch count during the next one. */
+  isClosing(epoch: bigint): Promise<boolean>;
 }
 
 /** The committees by epoch. A committee never changes within its epoch, so each is read once. */
 export class Committees {
-  readonly #contract: CommitteeSource;
+  readonly #source: CommitteeSource;
   readonly #known = new Map<bigint, Promise<Committee>>();
   #current: Committee;
   #lookedAtMs = Date.now();
@@ -28,12 +28,12 @@ export class Committees {
 
   /** Starts from known committees: `first` of epoch 0, and the current one. `remember` receives each newer one. */
   constructor(
-    contract: CommitteeSource,
+    source: CommitteeSource,
     current: Committee,
     first: Promise<Committee>,
     remember: (committee: Committee) => void = () => undefined,
   ) {
-    this.#contract = contract;
+    this.#source = source;
     this.#known.set(0n, first);
     this.#current = current;
     this.#known.set(current.epoch, Promise.resolve(current));
@@ -41,9 +41,9 @@ export class Committees {
   }
 
   /** Reads the current committee; `first` is that of epoch 0. */
-  static async readCurrent(contract: CommitteeSource, first: Promise<Committee>): Promise<Committee> {
-    const epoch = await contract.epoch();
-    return epoch === 0n ? first : contract.committee(epoch);
+  static async readCurrent(source: CommitteeSource, first: Promise<Committee>): Promise<Committee> {
+    const epoch = await source.epoch();
+    return epoch === 0n ? first : source.committee(epoch);
   }
 
   /** The committee of the newest known epoch. */
@@ -51,12 +51,12 @@ export class Committees {
     return this.#current;
   }
 
-  /** Reads the contract again. True if there is a newer epoch. */
+  /** Reads the Primary again. True if there is a newer epoch. */
   async refresh(): Promise<boolean> {
     this.#lookedAtMs = Date.now();
-    const epoch = await this.#contract.epoch();
+    const epoch = await this.#source.epoch();
     if (epoch <= this.#current.epoch) return false;
-    const committee = await this.#contract.committee(epoch);
+    const committee = await this.#source.committee(epoch);
     this.#known.set(epoch, Promise.resolve(committee));
     this.#current = committee;
     this.#remember(committee);
@@ -64,15 +64,14 @@ export class Committees {
   }
 
   /**
-   * The committees whose checkpoints count: the current one, and the one before if the contract says that its keys were
-   * not out.
+   * The committees whose checkpoints count: the current one, and the one before if the Primary says so.
    */
   async counting(): Promise<readonly Committee[]> {
-    // Without the Ethereum node, the newest known committee counts, as for certificates.
+    // Without an answer, the newest known committee counts, as for certificates.
     if (Date.now() - this.#lookedAtMs >= LOOK_INTERVAL_MS) await this.refresh().catch(() => false);
     const current = this.#current;
     const before = current.epoch - 1n;
-    if (before < 0n || (await this.#contract.isCompromised(before).catch(() => true))) return [current];
+    if (before < 0n || !(await this.#source.isClosing(before).catch(() => false))) return [current];
     const closing = await this.get(before);
     return closing === undefined ? [current] : [current, closing];
   }
@@ -84,7 +83,7 @@ export class Committees {
     if (epoch > this.#current.epoch || epoch < 0n) return undefined;
     const known = this.#known.get(epoch);
     if (known !== undefined) return known;
-    const asked = this.#contract.committee(epoch);
+    const asked = this.#source.committee(epoch);
     this.#known.set(epoch, asked);
     try {
       return await asked;

@@ -91,9 +91,9 @@ export class Contract implements Primary {
     return makeCommittee(epoch, authorities as readonly Authority[]);
   }
 
-  /** Whether keys of an epoch were out, at the newest final block. */
-  isCompromised(epoch: bigint): Promise<boolean> {
-    return this.#final("compromised", [epoch]);
+  /** Checkpoints of an epoch count during the next one unless its keys were out, as of the newest final block. */
+  async isClosing(epoch: bigint): Promise<boolean> {
+    return !(await this.#final("compromised", [epoch]));
   }
 
   /** Reads a view at the newest block. */

@@ -7,7 +7,7 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import { keccak_256 } from "@noble/hashes/sha3.js";
 
 import { concat, toBytes, toHex, type Hex } from "../bytes.js";
-import { COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, makeCommittee, type Committee } from "../committee.js";
+import { COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, makeCommittee, thresholdsOf, type Committee } from "../committee.js";
 import { FastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
 import { BorshReader, byteList } from "./borsh.js";
@@ -88,7 +88,7 @@ function clusterOf(deployment: Hex, id: number, keys: readonly Hex[]): Cluster {
   if (!isSize || members.length < size || !members.every(isSafe)) {
     throw unfit("the keys of its settlement cluster are not those of one");
   }
-  return { deployment, id, members, quorum: Math.floor((size + Math.floor((size - 1) / 3)) / 2) + 1 };
+  return { deployment, id, members, quorum: thresholdsOf(size).quorum };
 }
 
 /** Whether only the owner of a key can sign with it. */

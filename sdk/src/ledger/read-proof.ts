@@ -7,11 +7,10 @@
  * ```
  */
 
-import { blake3 } from "@noble/hashes/blake3.js";
-
 import { concat, toBytes, toHex, type Hex } from "../bytes.js";
 import { malformed } from "../decode.js";
 import { FastPayError } from "../errors.js";
+import { merkleHash } from "../merkle.js";
 import { isEd25519Signature } from "../signatures.js";
 import { BorshReader, byteList, integer } from "./borsh.js";
 import { digestOf } from "./digests.js";
@@ -52,11 +51,15 @@ interface Certificate {
   readonly votes: readonly { readonly member: number; readonly signature: Hex }[];
 }
 
+/** The maximum number of headers that are known to be certified. */
+const CERTIFIED_MAX = 64;
+
 /**
- * Verifies what a member answered about the entry with this encoded key. Throws `malformed-answer` if it is no read, and
+ * Verifies what a member answered about the entry with this encoded key. `certified` has the ids of headers whose
+ * certificate was verified, so that of each this is done once. Throws `malformed-answer` if it is no read, and
  * `invalid-certificate` if it proves nothing about that entry of this cluster.
  */
-export function verifyRead(encoding: Uint8Array, key: Uint8Array, cluster: Cluster): Reading {
+export function verifyRead(encoding: Uint8Array, key: Uint8Array, cluster: Cluster, certified = new Set<string>()): Reading {
   if (encoding.length > READ_BYTES_MAX) throw malformed("the read", `at most ${READ_BYTES_MAX} bytes long`);
   const read = new BorshReader(encoding, "the read");
   if (read.u8() !== VERSION) throw malformed("the read", `of version ${VERSION}`);
@@ -65,7 +68,11 @@ export function verifyRead(encoding: Uint8Array, key: Uint8Array, cluster: Clust
   const evidence = readEvidence(read);
   const siblings = read.list(() => read.bytes(32));
   read.end();
-  checkCertificate(header, certificate, cluster);
+  checkPlace(header, cluster);
+  const id = toHex(header.id);
+  if (!certified.has(id)) checkCertificate(header, certificate, cluster);
+  if (certified.size >= CERTIFIED_MAX) certified.clear();
+  certified.add(id);
   const root = rootOf(digestOf("state key", key), evidence, siblings);
   if (root === undefined || toHex(root) !== header.state) throw unproven("the value is not under the header's state root");
   const { height, timeMs } = header;
@@ -100,11 +107,14 @@ function readEvidence(read: BorshReader): Evidence {
   }
 }
 
+function checkPlace(header: Header, { deployment, id }: Cluster): void {
+  if (header.deployment !== deployment) throw unproven("the header is of another ledger");
+  if (header.cluster !== id) throw unproven("the header is of a cluster that does not keep this entry");
+}
+
 /** Checks that a quorum of the cluster precommitted the header in the certificate's round. */
 function checkCertificate(header: Header, { round, votes }: Certificate, cluster: Cluster): void {
   const { deployment, members, quorum } = cluster;
-  if (header.deployment !== deployment) throw unproven("the header is of another ledger");
-  if (header.cluster !== cluster.id) throw unproven("the header is of a cluster that does not keep this entry");
   if (votes.length !== quorum) throw unproven(`the certificate has ${votes.length} votes, not ${quorum}`);
   const place = concat(toBytes(deployment), integer(cluster.id, 4), integer(header.height, 8), integer(round, 4));
   const value = concat(Uint8Array.of(1), header.id);
@@ -126,21 +136,17 @@ function rootOf(key: Uint8Array, evidence: Evidence, siblings: readonly Uint8Arr
     end &&
     siblings.reduceRight((hash, sibling, depth) => {
       const [left, right] = bitOf(key, depth) ? [sibling, hash] : [hash, sibling];
-      return blake3(concat(Uint8Array.of(1), left, right));
+      return merkleHash(1, left, right);
     }, end)
   );
 }
 
 function endOf(key: Uint8Array, evidence: Evidence, depth: number): Uint8Array | undefined {
   if (evidence === undefined) return NOTHING;
-  if ("value" in evidence) return leafOf(key, digestOf("state value", byteList(evidence.value)));
+  if ("value" in evidence) return merkleHash(0, key, digestOf("state value", byteList(evidence.value)));
   const [other, value] = evidence.other;
   const isOnPath = Array.from({ length: depth }, (_, at) => bitOf(key, at) === bitOf(other, at)).every(Boolean);
-  return isOnPath && toHex(other) !== toHex(key) ? leafOf(other, value) : undefined;
-}
-
-function leafOf(key: Uint8Array, value: Uint8Array): Uint8Array {
-  return blake3(concat(Uint8Array.of(0), key, value));
+  return isOnPath && toHex(other) !== toHex(key) ? merkleHash(0, other, value) : undefined;
 }
 
 /** The bit of a hash at this depth, from the most significant. */

@@ -4,7 +4,7 @@ import { blake3 } from "@noble/hashes/blake3.js";
 
 import { checkpointDigest, type AccountId, type Certificate, type Checkpoint, type Hex, type Redemption, type Transfer } from "../../src/index.js";
 import { concat, toBytes, toHex } from "../../src/bytes.js";
-import { DOMAIN, type Keys } from "./committee.js";
+import type { Keys } from "./committee.js";
 
 /** A number of an account. `isPaid`: a recovery debited it without its order. */
 type Taken = { transfer: Transfer; isPaid?: boolean } | { account: AccountId; sequence: bigint };
@@ -32,14 +32,16 @@ export interface Page {
 
 export class TestArchive {
   readonly #segments: Segment[] = [];
-  readonly #keys: readonly Keys[];
+  readonly #keys: readonly [Keys, ...Keys[]];
   readonly #epoch: bigint;
   /** The maximum number of entries in a page. */
   entriesMax = 100;
 
   /** `keys` sign the newest checkpoint: those of a quorum, in the order of their names. */
   constructor(keys: readonly Keys[], epoch = 0n) {
-    this.#keys = keys;
+    const [first, ...others] = keys;
+    if (first === undefined) throw new Error("somebody must sign");
+    this.#keys = [first, ...others];
     this.#epoch = epoch;
   }
 
@@ -52,7 +54,7 @@ export class TestArchive {
     const header = {
       epoch: this.#epoch,
       number: BigInt(this.#segments.length + 1),
-      previous: newest === undefined ? hash("first") : checkpointDigest(DOMAIN, newest),
+      previous: newest === undefined ? hash("first") : checkpointDigest(this.#keys[0].domain, newest),
       transactionIndex: 0n,
       cut: hash("cut"),
       state: hash("state"),

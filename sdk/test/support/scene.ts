@@ -66,7 +66,7 @@ export function onContract(contract: Contract): { primary: Contract; contract: C
 }
 
 async function contextOf(nodes: readonly TestNode[], { epochs, compromised, voided, spent }: OnChain): Promise<Context> {
-  const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee, isCompromised: async (epoch: bigint) => compromised.has(epoch) };
+  const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee, isClosing: async (epoch: bigint) => !compromised.has(epoch) };
   const first = Promise.resolve(epochs[0] as Committee);
   const committees = new Committees(source, await Committees.readCurrent(source, first), first);
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));

@@ -50,8 +50,29 @@ test("nothing is read beyond the bounds of a statement", () => {
   expect(() => new BorshReader(Uint8Array.of(0), "it").end()).toThrow(/without a rest/);
 });
 
+/** A read that proves a value. */
+const PROOF = states.flatMap(({ reads }) => reads).find(({ value }) => value !== null) ?? { key: "0x", encoding: "0x" };
+
+test("what is known to be certified proves nothing else", () => {
+  const [honest, key, certified] = [toBytes(PROOF.encoding), toBytes(PROOF.key), new Set<string>()];
+  const reading = verifyRead(honest, key, settlement, certified);
+  let accepted = 0;
+  for (let at = 0; at < honest.length; at += 1) {
+    const altered = honest.slice();
+    altered[at] = (altered[at] ?? 0) ^ 1;
+    try {
+      expect(verifyRead(altered, key, settlement, certified), `byte ${at}`).toEqual(reading);
+      accepted += 1;
+    } catch (error) {
+      expect(error, `byte ${at}`).toBeInstanceOf(FastPayError);
+    }
+  }
+  // The round, and each vote's member and signature.
+  expect(accepted).toBe(4 + settlement.quorum * 65);
+});
+
 test("a change of any byte of a read is refused", () => {
-  const { key, encoding } = states.flatMap(({ reads }) => reads).find(({ value }) => value !== null) ?? { key: "0x", encoding: "0x" };
+  const { key, encoding } = PROOF;
   const honest = toBytes(encoding);
   for (let at = 0; at < honest.length; at += 1) {
     const altered = honest.slice();

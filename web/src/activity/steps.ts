@@ -107,7 +107,7 @@ export function stepsOnPrimary({ state }: Activity, out: RedemptionStatus | unde
 
 const UNPAID = {
   spent: "its number is spent; the Ethereum node does not report on which order",
-  voided: "the contract voided its number",
+  voided: "its number was voided",
   displaced: "its number was spent on another order; the amount returns to the account",
   released: "it was released from the contract's queue; the amount returns to the account",
 };

@@ -288,15 +288,19 @@ const STATUS_INTERVALS_MS: Record<RedemptionStatus["state"], number | false> = {
   released: false,
   voided: false,
 };
+/** The same for an open one on a ledger. */
+const LEDGER_OPEN_MS = 10_000;
 
 /** The status of redemptions at the contract. */
 export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQueryResult<RedemptionStatus>[] {
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
+  // Every member of a ledger is asked.
+  const intervals = config.ledger === undefined ? STATUS_INTERVALS_MS : { ...STATUS_INTERVALS_MS, open: LEDGER_OPEN_MS };
   return useQueries({
     queries: redemptions.map((redemption) => ({
       queryKey: ["chain", "redemption", transferDigest(client.domain, redemption)],
       queryFn: () => client.redemptionStatus(redemption),
-      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => STATUS_INTERVALS_MS[state.data?.state ?? "open"],
+      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => intervals[state.data?.state ?? "open"],
     })),
   });
 }

@@ -94,7 +94,7 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
     case "released":
       return <>not paid: transaction <TransactionLink hash={status.hash} /> took it out of the contract's queue. The account gets the amount back.</>;
     case "voided":
-      return <>not paid: the contract voided its number</>;
+      return <>not paid: its number was voided</>;
     case "spent":
       return <>its number is spent; the Ethereum node does not report on which order, because that was more than two weeks ago or the node serves no logs</>;
   }
