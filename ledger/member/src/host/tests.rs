@@ -61,6 +61,34 @@ fn is_valid(value: Option<ProposedValue<Cluster>>) -> Option<bool> {
     value.map(|value| value.validity.is_valid())
 }
 
+/// A liar shows this member another prevote than members 1 and 2, who have locked the value with its vote.
+#[tokio::test]
+async fn what_others_locked_with_the_vote_of_a_member_that_voted_twice_is_judged_and_kept() {
+    let Fixture { mut host, _folder, .. } = host();
+    let now = host.now();
+    let see = |host: &Host, by: usize, id| {
+        host.polkas.see(&crate::engine::testing::prevote(1, 1, Some(id), MemberAddress(keys()[by].public())));
+    };
+    let (locked, other) = (proposed(now, Inputs::default()), proposed(Time(now.0 + 1), Inputs::default()));
+    let (header, payload) = (*locked.header(), locked.payload().to_vec());
+    let again = || part(2, 1, 6, header, payload.clone());
+    see(&host, 3, other.header().id());
+    see(&host, 1, header.id());
+    see(&host, 2, header.id());
+    assert_eq!(is_valid(host.receive(again()).unwrap()), None, "two are no quorum");
+    see(&host, 3, header.id());
+    assert_eq!(is_valid(host.receive(again()).unwrap()), Some(true));
+    for at in 0..PROPOSED_MAX as i64 + 20 {
+        let round = 9 + 4 * at;
+        host.round = Round::from(round);
+        let newer = proposed(Time(now.0 + 2 + at as u64), Inputs::default());
+        let sent = part(1, -1, round, *newer.header(), newer.payload().to_vec());
+        assert_eq!(is_valid(host.receive(sent).unwrap()), Some(true), "round {round}");
+    }
+    assert!(host.store.under_way_count() <= PROPOSED_MAX);
+    assert!(host.store.under_way(&header.id()).unwrap().is_some(), "it may be decided");
+}
+
 #[tokio::test]
 async fn a_new_proposal_is_its_makers_own_of_now_and_leaves_nothing_out() {
     let Fixture { mut host, .. } = host();
