@@ -108,21 +108,6 @@ impl Authorities {
         self.folder.join("endpoints.json")
     }
 
-    /// Their keys, to sign what operators sign.
-    ///
-    /// # Errors
-    /// Any of the system.
-    pub fn keys(&self) -> io::Result<Vec<AuthorityKeys>> {
-        let nobody = PassphraseSource { file: None, variable: "FASTPAY_PASSPHRASE" };
-        let read = |member| {
-            let folder = self.file(member, "keys");
-            let secret = |name: &str| read_secret(&folder.join(name), &nobody).map_err(io::Error::other);
-            let (voting, redemption) = (secret("voting.key")?, secret("redemption.key")?);
-            AuthorityKeys::from_secrets(*voting, *redemption).map_err(io::Error::other)
-        };
-        (0..AUTHORITIES).map(read).collect()
-    }
-
     /// Starts all of them on committee 0 of a ledger, and waits until they have read it. Gives where pages find them.
     ///
     /// # Errors

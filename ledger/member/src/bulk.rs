@@ -32,6 +32,7 @@ impl Service {
         replies: &Replies,
     ) -> Result<(), Status> {
         let (waiter, mut answered) = self.waiter(HEIGHTS_MAX);
+        let checker = self.checker();
         let (mut waiting, mut has_ended) = (0_usize, false);
         while waiting > 0 || !has_ended {
             let came = timeout(CALL_TIMEOUT, async {
@@ -43,7 +44,11 @@ impl Service {
             match came.await.map_err(|_| Status::deadline_exceeded("nothing came for a minute"))?? {
                 Came::Requests(None) => has_ended = true,
                 Came::Requests(Some(batch)) => {
-                    let verified = self.verified(&batch.requests)?;
+                    if batch.requests.len() > BULK_REQUESTS_MAX {
+                        let why = format!("send at most {BULK_REQUESTS_MAX} requests in a message");
+                        return Err(Status::invalid_argument(why));
+                    }
+                    let verified = checker.verified(batch.requests, self.deployment()).await?;
                     let count = verified.len();
                     let refused = self.take(verified, waiting, &waiter).await?;
                     waiting = waiting.saturating_add(count.saturating_sub(refused.len()));

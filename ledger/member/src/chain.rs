@@ -289,7 +289,8 @@ pub(crate) mod testing {
     use super::*;
     use fastpay_core::{AccountId, AccountKey, SequenceNumber};
     use fastpay_ledger_statement::{
-        Action, Condition, Genesis, Get, Instruction, Key, Namespace, Partition, Value, VoteKind, VoteStatement,
+        Action, Condition, Genesis, Get, Instruction, KEY_BYTES_MAX, Key, Namespace, Partition, Value, VoteKind,
+        VoteStatement,
     };
 
     pub(crate) const NOW: Time = Time(1_000_000);
@@ -378,8 +379,17 @@ pub(crate) mod testing {
 
     /// A read.
     pub(crate) fn get(nonce: u64) -> VerifiedRequest {
+        get_of(b"gold", nonce)
+    }
+
+    /// A read of the longest key.
+    pub(crate) fn long_get(nonce: u64) -> VerifiedRequest {
+        get_of(&[7; KEY_BYTES_MAX], nonce)
+    }
+
+    fn get_of(key: &[u8], nonce: u64) -> VerifiedRequest {
         let namespace = Namespace::new("prices".to_owned()).unwrap();
-        let get = Get { namespace, key: Key::new(b"gold".to_vec()).unwrap(), nonce };
+        let get = Get { namespace, key: Key::new(key.to_vec()).unwrap(), nonce };
         Request::Get(get).verify(chain().layout().deployment()).unwrap()
     }
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_ledger_client::api::proto::ledger_server::Ledger;
@@ -14,13 +14,14 @@ use fastpay_ledger_client::api::proto::{
 };
 use fastpay_ledger_client::api::{ANSWER_TIMEOUT, receiver, sign_status, state_key};
 use fastpay_ledger_statement::{
-    AnswerProof, Answers, Deployment, MemberKeys, Request as LedgerRequest, StatementVerifier, VerifiedRequest, Wire,
+    AnswerProof, Answers, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::checker::{Checker, decoded};
 use crate::command::{Command, Handle, Unavailable, Waiter};
 use crate::places::Places;
 use crate::pool::Added;
@@ -36,6 +37,8 @@ const STATES_MAX: (usize, usize) = (2, 1);
 const STATE_TIMEOUT: Duration = Duration::from_secs(120);
 /// So many calls with many requests of strangers are open at once, and of one address.
 const BULK_MAX: (usize, usize) = (64, 16);
+/// So many batches of clients are checked at once, each on one core.
+const CHECKED_AT_ONCE_MAX: usize = 2;
 /// So many replies of one wait for a client that reads slowly.
 const BULK_REPLIES_MAX: usize = 16;
 /// So many strangers that ask for groups are answered, or wait, at once, and so many of one address. Members have as many
@@ -51,8 +54,10 @@ pub struct Service {
     states: Places,
     decisions: Places,
     bulk: Places,
-    /// Of requests that come many at once.
-    verifier: Arc<Mutex<StatementVerifier>>,
+    /// Of requests that members pass on.
+    relayed: Checker,
+    /// Of requests that clients send many at once.
+    checker: Checker,
     /// The number of the next one who waits for answers.
     waiters: Arc<AtomicU64>,
 }
@@ -63,8 +68,8 @@ impl Service {
     pub fn new(handle: Handle, deployment: Deployment, keys: MemberKeys, members: &Arc<HashSet<IpAddr>>) -> Self {
         let places = [STATES_MAX, DECISIONS_MAX, BULK_MAX];
         let [states, decisions, bulk] = places.map(|(all, of_each)| Places::new(all, of_each, members.clone()));
-        let (verifier, waiters) = (Arc::default(), Arc::default());
-        Self { handle, deployment, keys, states, decisions, bulk, verifier, waiters }
+        let (relayed, checker) = (Checker::new(1), Checker::new(CHECKED_AT_ONCE_MAX));
+        Self { handle, deployment, keys, states, decisions, bulk, relayed, checker, waiters: Arc::default() }
     }
 
     /// The way to the member's state.
@@ -103,11 +108,14 @@ impl Service {
         self.handle.ask(|reply| Command::Submit { requests, is_relayed, waiter, reply }).await
     }
 
-    pub(crate) fn verified(&self, encoded: &[Vec<u8>]) -> Result<Vec<VerifiedRequest>, Status> {
-        let requests = encoded.iter().map(|bytes| Ok(Arc::new(decoded(bytes)?))).collect::<Result<_, Status>>()?;
-        let mut verifier = self.verifier.lock().expect("nothing panics under this lock");
-        let verified = verifier.verify(requests, self.deployment, &mut rand::rng());
-        Ok(verified.into_iter().collect::<Result<_, _>>().map_err(SubmitError::from)?)
+    /// What checks the requests of one call of a stranger.
+    pub(crate) fn checker(&self) -> Checker {
+        self.checker.of_call()
+    }
+
+    /// What every statement here is signed for.
+    pub(crate) fn deployment(&self) -> Deployment {
+        self.deployment
     }
 }
 
@@ -148,10 +156,6 @@ fn address<T>(request: &Request<T>) -> Option<IpAddr> {
     request.remote_addr().map(|address| address.ip())
 }
 
-fn decoded(bytes: &[u8]) -> Result<LedgerRequest, Status> {
-    LedgerRequest::decode(bytes).map_err(|error| Status::invalid_argument(format!("the request: {error}")))
-}
-
 #[tonic::async_trait]
 impl Ledger for Service {
     async fn submit(&self, request: Request<SubmitRequest>) -> Result<Response<SubmitReply>, Status> {
@@ -180,11 +184,15 @@ impl Ledger for Service {
     }
 
     async fn relay(&self, request: Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {
+        // Whoever is no member waits with all clients, so that members need not.
+        let is_member = self.bulk.is_member(address(&request));
+        let checker = if is_member { self.relayed.clone() } else { self.checker() };
         let requests = request.into_inner().requests;
         if requests.len() > RELAYED_MAX {
             return Err(Status::invalid_argument(format!("pass on at most {RELAYED_MAX} requests at once")));
         }
-        if self.add(self.verified(&requests)?, true, None).await?.contains(&Added::Busy) {
+        let verified = checker.verified(requests, self.deployment).await?;
+        if self.add(verified, true, None).await?.contains(&Added::Busy) {
             return Err(Unavailable::Busy.into());
         }
         Ok(Response::new(RelayReply {}))

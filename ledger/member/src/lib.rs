@@ -18,6 +18,7 @@ pub mod audit;
 pub mod authorities;
 mod bulk;
 pub mod chain;
+mod checker;
 mod command;
 mod connections;
 pub mod engine;

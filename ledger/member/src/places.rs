@@ -35,6 +35,12 @@ impl Places {
         Self { taken: Arc::default(), members, all, of_each }
     }
 
+    /// Whether a caller has the address of a member.
+    #[must_use]
+    pub fn is_member(&self, address: Option<IpAddr>) -> bool {
+        address.is_some_and(|address| self.members.contains(&place_of(address)))
+    }
+
     /// Takes a place; `None` if there is none. A caller without an address counts as one of its own.
     #[must_use]
     pub fn take(&self, address: Option<IpAddr>) -> Option<Place> {
@@ -100,6 +106,8 @@ mod tests {
         let members: Vec<_> = (0..4).map(|_| places.take(address("10.0.0.1")).unwrap()).collect();
         assert!(places.take(address("10.0.0.1")).is_none());
         assert!(places.take(address("2001:db8:1::7")).is_some());
+        assert!(places.is_member(address("::ffff:10.0.0.1")) && places.is_member(address("2001:db8:1::7")));
+        assert!(!places.is_member(address("192.0.2.9")) && !places.is_member(None));
         drop(taken.pop());
         assert!(places.take(address("192.0.2.9")).is_some());
         drop(members);

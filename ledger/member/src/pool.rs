@@ -7,16 +7,18 @@ use std::fmt;
 use borsh::BorshSerialize;
 use fastpay_core::{AccountId, Digest};
 use fastpay_ledger_state::State;
-use fastpay_ledger_statement::{ClusterId, CompactDecision, Cursor, Request, VerifiedGroup, VerifiedRequest};
+use fastpay_ledger_statement::{ClusterId, CompactDecision, Cursor, Request, VerifiedGroup, VerifiedRequest, Wire};
 
 use crate::payload::REQUESTS_MAX;
 use crate::room::Room;
 
 /// A leader must propose what a member has known for this long.
 pub const KNOWN_MS_MAX: u64 = 5_000;
-/// What has waited for so long is passed on to all members again: whoever gave it to one member alone can then not have
-/// that member vote against all others. It leaves the leader four seconds.
+/// What has waited for so long is passed on to all members, again and again: whoever gave it to one member alone can then
+/// not have that member vote against all others. It leaves the leader four seconds.
 pub const ALONE_MS_MAX: u64 = 1_000;
+/// So many requests are passed on again at once: a flood that waits must not become one between members.
+const AGAIN_MAX: usize = 1_024;
 /// So many reads wait at most, and so many instructions: those of two proposals each.
 const REQUESTS_WAITING_MAX: usize = 2 * REQUESTS_MAX;
 /// So many bytes of either wait at most.
@@ -31,6 +33,7 @@ struct Waiting {
     request: VerifiedRequest,
     bytes: usize,
     since_ms: u64,
+    passed_on_ms: u64,
 }
 
 #[derive(Debug)]
@@ -53,8 +56,6 @@ pub struct Pool {
     requests: BTreeMap<u64, Waiting>,
     places: HashMap<Digest, u64>,
     next_place: u64,
-    /// All requests at places before this one were passed on again.
-    next_again: u64,
     reads: Share,
     instructions: Share,
     of_signer: HashMap<AccountId, usize>,
@@ -131,10 +132,15 @@ impl Pool {
             let count = self.of_signer.entry(signer).or_default();
             *count = count.saturating_add(1);
         }
-        self.places.insert(digest, self.next_place);
-        self.requests.insert(self.next_place, Waiting { request: request.clone(), bytes, since_ms: now_ms });
-        self.next_place = self.next_place.saturating_add(1);
+        self.put_last(request.clone(), bytes, now_ms);
         Added::New
+    }
+
+    fn put_last(&mut self, request: VerifiedRequest, bytes: usize, now_ms: u64) {
+        self.places.insert(request.digest(), self.next_place);
+        let waiting = Waiting { request, bytes, since_ms: now_ms, passed_on_ms: now_ms };
+        self.requests.insert(self.next_place, waiting);
+        self.next_place = self.next_place.saturating_add(1);
     }
 
     fn remove_request(&mut self, digest: Digest) {
@@ -174,13 +180,19 @@ impl Pool {
         })
     }
 
-    /// The requests that have waited for [`ALONE_MS_MAX`], each once.
+    /// Requests that have waited for [`ALONE_MS_MAX`], and for as long since this last gave them; those first that it gave
+    /// longest ago. A member that had no room for one then may have it now.
     pub fn due_again(&mut self, now_ms: u64) -> Vec<VerifiedRequest> {
-        let is_due = |waiting: &Waiting| now_ms.saturating_sub(waiting.since_ms) >= ALONE_MS_MAX;
-        let due = self.requests.range(self.next_again..).take_while(|(_, waiting)| is_due(waiting));
-        let (places, due): (Vec<u64>, Vec<_>) = due.map(|(place, waiting)| (*place, waiting.request.clone())).unzip();
-        self.next_again = places.last().map_or(self.next_again, |place| place.saturating_add(1));
-        due
+        let is_long_ago = |then_ms: u64| now_ms.saturating_sub(then_ms) >= ALONE_MS_MAX;
+        let waiting = self.requests.values_mut().take_while(|waiting| is_long_ago(waiting.since_ms));
+        let mut due: Vec<&mut Waiting> = waiting.filter(|waiting| is_long_ago(waiting.passed_on_ms)).collect();
+        due.sort_by_key(|waiting| waiting.passed_on_ms);
+        let due = due.into_iter().take(AGAIN_MAX);
+        due.map(|waiting| {
+            waiting.passed_on_ms = now_ms;
+            waiting.request.clone()
+        })
+        .collect()
     }
 
     /// The group to ask a cluster for: the one after those that wait. `None` if enough wait.
@@ -211,10 +223,11 @@ impl Pool {
     }
 
     /// Removes what was decided, and groups that are no longer due.
-    pub fn decided(&mut self, inputs: &Inputs, state: &State) {
+    pub fn decided(&mut self, inputs: &Inputs, state: &State, now_ms: u64) {
         for request in &inputs.requests {
             self.remove_request(request.digest());
         }
+        self.wait_anew(&full_signers(inputs), now_ms);
         for (cluster, waiting) in &mut self.groups {
             let due = state.due_from(*cluster);
             while waiting.front().is_some_and(|waiting| waiting.group.group().number < due.next) {
@@ -223,6 +236,20 @@ impl Pool {
             // A group that continues another history than the one that was decided is of a fork.
             if waiting.front().is_some_and(|waiting| waiting.group.group().previous != due.previous) {
                 waiting.clear();
+            }
+        }
+    }
+
+    /// The leader had no room in its queue for what waits here of these signers, and has it now: it is known from now on.
+    fn wait_anew(&mut self, signers: &HashSet<AccountId>, now_ms: u64) {
+        if signers.is_empty() {
+            return;
+        }
+        let is_theirs = |waiting: &Waiting| signer(&waiting.request).is_some_and(|signer| signers.contains(&signer));
+        let theirs = self.requests.iter().filter(|(_, waiting)| is_theirs(waiting));
+        for place in theirs.map(|(place, _)| *place).collect::<Vec<_>>() {
+            if let Some(Waiting { request, bytes, .. }) = self.requests.remove(&place) {
+                self.put_last(request, bytes, now_ms);
             }
         }
     }
@@ -264,18 +291,24 @@ impl Pool {
 
     /// What this member has known for too long and the proposal leaves out, while it has room for it: a request, or else
     /// groups of which at least one can be executed beside the proposal.
+    ///
+    /// An honest leader proposes all requests in its queue, or has no room for the longest one. Its queue may have been
+    /// full for this member's requests. One whose share for requests of a kind is full has more than fit into a proposal;
+    /// one whose share for a signer is full proposes that many of the signer.
     #[must_use]
     pub fn left_out(&self, inputs: &Inputs, room: Room, now_ms: u64) -> Vec<(LeftOut, Inputs)> {
         let is_old = |since_ms: u64| now_ms.saturating_sub(since_ms) >= KNOWN_MS_MAX;
         let mut left_out = Vec::new();
-        if self.requests.first_key_value().is_some_and(|(_, waiting)| is_old(waiting.since_ms)) {
+        let (count, bytes) = (inputs.requests.len(), lengths(inputs.requests.iter().map(VerifiedRequest::request)));
+        let has_old = self.requests.first_key_value().is_some_and(|(_, waiting)| is_old(waiting.since_ms));
+        if has_old && room.has(count, bytes, Request::BYTES_MAX) {
             let taken: HashSet<Digest> = inputs.requests.iter().map(VerifiedRequest::digest).collect();
-            let (count, bytes) = (taken.len(), lengths(inputs.requests.iter().map(VerifiedRequest::request)));
-            let request =
-                self.requests.values().take_while(|waiting| is_old(waiting.since_ms)).find(|waiting| {
-                    !taken.contains(&waiting.request.digest()) && room.has(count, bytes, waiting.bytes)
-                });
-            left_out.extend(request.map(|waiting| {
+            let full = full_signers(inputs);
+            let could_be_taken = |request: &VerifiedRequest| {
+                !taken.contains(&request.digest()) && !signer(request).is_some_and(|signer| full.contains(&signer))
+            };
+            let mut old = self.requests.values().take_while(|waiting| is_old(waiting.since_ms));
+            left_out.extend(old.find(|waiting| could_be_taken(&waiting.request)).map(|waiting| {
                 let alone = Inputs { groups: Vec::new(), requests: vec![waiting.request.clone()] };
                 (LeftOut::Request(waiting.request.digest()), alone)
             }));
@@ -300,6 +333,16 @@ fn signer(request: &VerifiedRequest) -> Option<AccountId> {
     }
 }
 
+/// The signers of whom a proposal has as many instructions as wait at most.
+fn full_signers(inputs: &Inputs) -> HashSet<AccountId> {
+    let mut counts: HashMap<AccountId, usize> = HashMap::new();
+    for signer in inputs.requests.iter().filter_map(signer) {
+        let count = counts.entry(signer).or_default();
+        *count = count.saturating_add(1);
+    }
+    counts.into_iter().filter(|(_, count)| *count >= OF_SIGNER_MAX).map(|(signer, _)| signer).collect()
+}
+
 fn length(value: &impl BorshSerialize) -> usize {
     borsh::object_length(value).unwrap_or(usize::MAX)
 }
@@ -311,7 +354,7 @@ fn lengths<'a, T: BorshSerialize + 'a>(values: impl Iterator<Item = &'a T>) -> u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{chain, get, write, write_by};
+    use crate::chain::testing::{chain, get, long_get, write, write_by};
     use fastpay_core::AccountKey;
 
     fn room(chain: &crate::chain::Chain) -> Room {
@@ -332,23 +375,36 @@ mod tests {
         let with_old = Inputs { groups: Vec::new(), requests: vec![old.clone()] };
         assert!(pool.left_out(&with_old, room, 6_000).is_empty());
         assert_eq!(pool.choose(room).requests, [old, new]);
-        pool.decided(&with_old, chain.state());
+        pool.decided(&with_old, chain.state(), 6_000);
         assert_eq!(pool.choose(room).requests.len(), 1);
     }
 
     #[test]
-    fn what_waits_for_a_second_is_passed_on_again_once() {
+    fn what_waits_for_a_second_is_passed_on_then_and_every_second() {
         let chain = chain();
         let mut pool = Pool::default();
         let requests: Vec<_> = (0..3).map(|sequence| write(&chain, sequence)).collect();
         for (request, since_ms) in requests.iter().zip([0, 100, 2_000]) {
             pool.add_request(request, since_ms);
         }
-        assert!(pool.due_again(ALONE_MS_MAX - 1).is_empty());
-        pool.decided(&Inputs { groups: Vec::new(), requests: vec![requests[0].clone()] }, chain.state());
-        assert_eq!(pool.due_again(ALONE_MS_MAX + 100), [requests[1].clone()]);
-        assert!(pool.due_again(ALONE_MS_MAX + 1_999).is_empty());
-        assert_eq!(pool.due_again(ALONE_MS_MAX + 2_000), [requests[2].clone()]);
+        assert!(pool.due_again(999).is_empty());
+        pool.decided(&Inputs { groups: Vec::new(), requests: vec![requests[0].clone()] }, chain.state(), 999);
+        assert_eq!(pool.due_again(1_100), [requests[1].clone()]);
+        assert!(pool.due_again(2_099).is_empty());
+        assert_eq!(pool.due_again(2_100), [requests[1].clone()]);
+        assert_eq!(pool.due_again(3_050), [requests[2].clone()]);
+        assert_eq!(pool.due_again(3_100), [requests[1].clone()]);
+
+        // Of many, each has its turn.
+        let mut pool = Pool::default();
+        for nonce in 0..2 * AGAIN_MAX as u64 + 1 {
+            pool.add_request(&get(nonce), 0);
+        }
+        let turns: Vec<Vec<_>> = (0..4).map(|turn| pool.due_again(1_000 + turn * 250)).collect();
+        assert_eq!(turns.iter().map(Vec::len).collect::<Vec<_>>(), [AGAIN_MAX, AGAIN_MAX, 1, 0]);
+        let given: HashSet<Digest> = turns.iter().flatten().map(VerifiedRequest::digest).collect();
+        assert_eq!(given.len(), 2 * AGAIN_MAX + 1);
+        assert_eq!(pool.due_again(2_000), turns[0]);
     }
 
     #[test]
@@ -379,7 +435,7 @@ mod tests {
         let (_, judged) = chain.make(&keys()[0], NOW, inputs.clone()).unwrap();
         let certificate = certify(&judged.header);
         chain.advance(judged, certificate);
-        pool.decided(&inputs, chain.state());
+        pool.decided(&inputs, chain.state(), 0);
         assert_eq!(pool.choose(room).groups.first(), groups.get(2));
         pool.exclude(from);
         assert!(pool.is_empty());
@@ -401,7 +457,7 @@ mod tests {
         let other = AccountKey::ed25519([77; 32]);
         assert_eq!(pool.add_request(&write_by(&chain, &other, 0), 0), Added::New);
         let decided = Inputs { groups: Vec::new(), requests: vec![write(&chain, 0), get(0)] };
-        pool.decided(&decided, chain.state());
+        pool.decided(&decided, chain.state(), 0);
         assert_eq!(pool.add_request(&write(&chain, OF_SIGNER_MAX as u64), 0), Added::New);
         assert_eq!(pool.add_request(&get(u64::MAX), 0), Added::New);
     }
@@ -442,10 +498,82 @@ mod tests {
             assert!(!inputs.requests.is_empty());
             assert!(inputs.requests.len() < requests.len(), "not all have room");
             assert!(judge.left_out(&inputs, room, KNOWN_MS_MAX).is_empty(), "seed {seed}");
+            // With room for the longest request, what the leader has left out was in none of its queues.
             let mut censored = inputs;
-            let censored_one = censored.requests.remove(0);
-            let left_out = judge.left_out(&censored, room, KNOWN_MS_MAX);
-            assert!(!left_out.is_empty(), "{} bytes had room, seed {seed}", length(censored_one.request()));
+            let bytes = |inputs: &Inputs| lengths(inputs.requests.iter().map(VerifiedRequest::request));
+            while !room.has(censored.requests.len(), bytes(&censored), Request::BYTES_MAX) {
+                assert!(judge.left_out(&censored, room, KNOWN_MS_MAX).is_empty(), "seed {seed}");
+                censored.requests.pop();
+            }
+            assert!(!judge.left_out(&censored, room, KNOWN_MS_MAX).is_empty(), "seed {seed}");
         }
+    }
+
+    /// Whoever gives the leader what fills its queue, and another member something else, must not have that member vote
+    /// against the leader.
+    #[test]
+    fn a_leader_is_not_blamed_for_what_its_full_queue_could_not_take() {
+        use crate::chain::testing::write_of;
+        let (chain, s) = (chain(), AccountKey::ed25519([77; 32]));
+        let room = room(&chain);
+        let fill = |pool: &mut Pool, requests: &[VerifiedRequest]| {
+            requests.iter().filter(|request| pool.add_request(request, 0) == Added::New).count()
+        };
+        let of_signer =
+            |from: u64| (from..from + 64).map(|sequence| write_by(&chain, &s, sequence)).collect::<Vec<_>>();
+        let long_reads: Vec<_> = (0..REQUESTS_WAITING_MAX as u64).map(long_get).collect();
+        let of_many = |length| {
+            let key = |at: usize| AccountKey::ed25519([(at / OF_SIGNER_MAX) as u8 + 80; 32]);
+            (0..600).map(|at| write_of(&chain, &key(at), at as u64, length)).collect::<Vec<_>>()
+        };
+        let (long, other) = (of_many(16_384), AccountKey::ed25519([78; 32]));
+        let cases = [
+            ("a signer", of_signer(0), of_signer(64)),
+            ("reads", long_reads, vec![get(0)]),
+            ("bytes of instructions", long, vec![write_of(&chain, &other, 0, 16_384)]),
+        ];
+        for (what, queued, others) in cases {
+            let (mut leader, mut judge) = (Pool::default(), Pool::default());
+            fill(&mut leader, &queued);
+            assert_eq!(fill(&mut judge, &others), others.len(), "{what}");
+            assert!(others.iter().all(|request| leader.add_request(request, 1_000) == Added::Busy), "{what}");
+            let inputs = leader.choose(room);
+            assert!(judge.left_out(&inputs, room, KNOWN_MS_MAX).is_empty(), "{what}");
+            let mut few = inputs.clone();
+            few.requests.truncate(OF_SIGNER_MAX - 1);
+            assert_eq!(judge.left_out(&few, room, KNOWN_MS_MAX).len(), 1, "{what}: the leader had room");
+            let stranger = write_by(&chain, &AccountKey::ed25519([79; 32]), 0);
+            judge.add_request(&stranger, 0);
+            let is_blamed = judge.left_out(&inputs, room, KNOWN_MS_MAX).len() == 1;
+            assert_eq!(is_blamed, what == "a signer", "{what}: others do not pay for one signer");
+        }
+    }
+
+    /// Once the leader's queue has room again, it has the time to hear of what waits elsewhere.
+    #[test]
+    fn what_waits_of_a_signer_that_filled_its_share_waits_anew_once_that_is_decided() {
+        let chain = chain();
+        let (mut pool, room) = (Pool::default(), room(&chain));
+        let (full, other) = (AccountKey::ed25519([77; 32]), write(&chain, 0));
+        let waiting: Vec<_> = (64..66).map(|sequence| write_by(&chain, &full, sequence)).collect();
+        for request in waiting.iter().chain([&other]) {
+            pool.add_request(request, 0);
+        }
+        let decided = |count: u64| Inputs {
+            groups: Vec::new(),
+            requests: (0..count).map(|sequence| write_by(&chain, &full, sequence)).collect(),
+        };
+        pool.decided(&decided(63), chain.state(), 7_000);
+        assert_eq!(pool.choose(room).requests, [&*waiting, std::slice::from_ref(&other)].concat());
+        pool.decided(&decided(64), chain.state(), 8_000);
+        assert_eq!(pool.choose(room).requests, [std::slice::from_ref(&other), &*waiting].concat());
+        let with_other = Inputs { groups: Vec::new(), requests: vec![other.clone()] };
+        assert!(pool.left_out(&with_other, room, 7_999 + KNOWN_MS_MAX).is_empty());
+        assert_eq!(pool.left_out(&with_other, room, 8_000 + KNOWN_MS_MAX).len(), 1);
+        assert_eq!(pool.due_again(8_999), [other]);
+        assert_eq!(pool.due_again(9_000), waiting, "it is passed on again");
+        pool.decided(&pool.choose(room), chain.state(), 9_000);
+        assert!(pool.is_empty() && pool.places.is_empty() && pool.of_signer.is_empty());
+        assert_eq!((pool.instructions.count, pool.instructions.bytes), (0, 0));
     }
 }

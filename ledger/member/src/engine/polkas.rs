@@ -17,8 +17,9 @@ pub struct Polkas(Arc<Mutex<Seen>>);
 #[derive(Debug, Default)]
 struct Seen {
     height: u64,
-    /// What each member prevoted first in a round, where it was a value.
-    prevotes: BTreeMap<(u32, MemberAddress), Digest>,
+    /// The value that each member prevoted in a round; `None` for a member that prevoted several. It counts for every
+    /// value: others may have taken another one of its votes into their quorum, and must be believed.
+    prevotes: BTreeMap<(u32, MemberAddress), Option<Digest>>,
 }
 
 impl Polkas {
@@ -37,7 +38,8 @@ impl Polkas {
         };
         let mut seen = self.0.lock().expect("nothing panics under this lock");
         if seen.height == vote.height.0 {
-            seen.prevotes.entry((round, vote.voter)).or_insert(id);
+            let same = |voted: &mut Option<Digest>| *voted = voted.filter(|voted| *voted == id);
+            seen.prevotes.entry((round, vote.voter)).and_modify(same).or_insert(Some(id));
         }
     }
 
@@ -45,7 +47,8 @@ impl Polkas {
     #[must_use]
     pub fn has(&self, round: u32, id: &Digest, quorum: usize) -> bool {
         let seen = self.0.lock().expect("nothing panics under this lock");
-        seen.prevotes.iter().filter(|((of, _), voted)| *of == round && *voted == id).count() >= quorum
+        let counts = |of: u32, voted: &Option<Digest>| of == round && voted.is_none_or(|voted| voted == *id);
+        seen.prevotes.iter().filter(|((of, _), voted)| counts(*of, voted)).count() >= quorum
     }
 
     /// Whether so many members have prevoted a value in any round of the height under way.
@@ -53,7 +56,9 @@ impl Polkas {
     pub fn has_any(&self, id: &Digest, quorum: usize) -> bool {
         let seen = self.0.lock().expect("nothing panics under this lock");
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-        for (round, _) in seen.prevotes.iter().filter(|(_, voted)| *voted == id).map(|(place, _)| *place) {
+        for (round, _) in
+            seen.prevotes.iter().filter(|(_, voted)| voted.is_none_or(|voted| voted == *id)).map(|(place, _)| *place)
+        {
             let count = counts.entry(round).or_default();
             *count = count.saturating_add(1);
         }
@@ -78,7 +83,6 @@ mod tests {
         for ignored in [
             prevote(7, 0, Some(value), member(2)),
             prevote(7, 0, Some(other), member(3)),
-            prevote(7, 0, Some(value), member(3)),
             prevote(7, 1, Some(value), member(4)),
             prevote(6, 0, Some(value), member(4)),
             prevote(8, 0, Some(value), member(4)),
@@ -96,5 +100,23 @@ mod tests {
         assert!(polkas.has(0, &value, 3));
         polkas.begin(8);
         assert!(!polkas.has(0, &value, 3));
+    }
+
+    #[test]
+    fn a_member_that_prevotes_two_values_counts_for_each_in_whatever_order_it_shows_them() {
+        let member = |seed| MemberAddress(MemberKeys::from_seed([seed; 32]).public());
+        let (value, other) = (Digest::repeat_byte(1), Digest::repeat_byte(2));
+        for shown in [[value, other], [other, value]] {
+            let polkas = Polkas::default();
+            polkas.begin(7);
+            polkas.see(&prevote(7, 0, Some(value), member(1)));
+            polkas.see(&prevote(7, 0, Some(value), member(2)));
+            shown.iter().for_each(|id| polkas.see(&prevote(7, 0, Some(*id), member(3))));
+            assert!(polkas.has(0, &value, 3) && polkas.has_any(&value, 3), "{shown:?}");
+            assert!(!polkas.has(0, &other, 2) && !polkas.has_any(&other, 2), "it counts once: {shown:?}");
+            assert!(!polkas.has(1, &value, 1), "in its round alone: {shown:?}");
+            polkas.see(&prevote(7, 0, Some(other), member(3)));
+            assert!(polkas.has(0, &value, 3), "{shown:?}");
+        }
     }
 }

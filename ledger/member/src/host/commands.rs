@@ -3,7 +3,7 @@
 use fastpay_core::Digest;
 use fastpay_ledger_statement::{ReadProof, VerifiedRequest, Wire};
 
-use super::{Host, HostError, WAITERS_MAX};
+use super::{Host, HostError, PRUNE_INTERVAL_MS, WAITERS_MAX};
 use crate::command::{Command, Status, Waiter};
 use crate::pool::Added;
 
@@ -48,13 +48,16 @@ impl Host {
 
     fn submit(&mut self, request: VerifiedRequest, is_relayed: bool, waiter: Option<&Waiter>) -> Added {
         let digest = request.digest();
-        if waiter.is_some_and(|waiter| !self.add_waiter(digest, waiter)) {
+        if waiter.is_some() && !self.has_room_for_waiter(&digest) {
             return Added::Busy;
         }
         let encoded = (!is_relayed).then(|| request.request().encode());
         let added = self.pool.add_request(&request, self.clock.now_ms());
         if let (Added::New, Some(encoded)) = (added, encoded) {
             self.relay.pass_on_to(self.chain.leader(), encoded);
+        }
+        if let (Added::New | Added::Known, Some(waiter)) = (added, waiter) {
+            self.add_waiter(digest, waiter);
         }
         added
     }
@@ -66,19 +69,23 @@ impl Host {
         }
     }
 
-    pub(super) fn add_waiter(&mut self, request: Digest, waiter: &Waiter) -> bool {
-        if self.waiters.len() >= WAITERS_MAX {
+    fn has_room_for_waiter(&mut self, request: &Digest) -> bool {
+        let has_room = |host: &Self| host.waiters.len() < WAITERS_MAX || host.waiters.contains_key(request);
+        let now_ms = self.clock.now_ms();
+        if !has_room(self) && now_ms.saturating_sub(self.waiters_pruned_ms) >= PRUNE_INTERVAL_MS {
+            self.waiters_pruned_ms = now_ms;
             self.waiters.retain(|_, waiters| {
                 waiters.retain(|waiter| !waiter.answers.is_closed());
                 !waiters.is_empty()
             });
         }
-        let has_room = self.waiters.len() < WAITERS_MAX;
-        if has_room {
-            let waiters = self.waiters.entry(request).or_default();
-            waiters.retain(|other| !other.answers.is_closed() && other.id != waiter.id);
-            waiters.push(waiter.clone());
-        }
-        has_room
+        has_room(self)
+    }
+
+    /// A request that does not wait has no waiter: nobody would ever answer and remove it.
+    fn add_waiter(&mut self, request: Digest, waiter: &Waiter) {
+        let waiters = self.waiters.entry(request).or_default();
+        waiters.retain(|other| !other.answers.is_closed() && other.id != waiter.id);
+        waiters.push(waiter.clone());
     }
 }

@@ -39,7 +39,7 @@ impl Host {
     pub(super) fn apply(&mut self, judged: Judged, certificate: QuorumCertificate) -> Result<(), HostError> {
         send_groups(&mut self.store, &judged, &certificate)?;
         self.answer(&judged, &certificate);
-        self.pool.decided(&judged.inputs, &judged.executed.state);
+        self.pool.decided(&judged.inputs, &judged.executed.state, self.clock.now_ms());
         let leader = self.chain.leader();
         self.chain.advance(judged, certificate);
         if self.chain.leader() != leader {

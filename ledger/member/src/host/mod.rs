@@ -47,6 +47,8 @@ const JUDGED_MAX: usize = 4;
 const PROPOSED_MAX: usize = 64;
 /// So many parts of each member are kept that are early.
 const EARLY_MAX: usize = 2;
+/// Those who wait no longer are looked for so often at most: all are walked through.
+const PRUNE_INTERVAL_MS: u64 = 1_000;
 /// Answers to so many requests are awaited.
 const WAITERS_MAX: usize = 16_384;
 /// Sync sends so many bytes of heights at once, unless one alone is longer.
@@ -74,6 +76,8 @@ pub struct Host {
     round: Round,
     wanted: Option<Wanted>,
     waiters: HashMap<Digest, Vec<Waiter>>,
+    /// When those were last removed who wait no longer.
+    waiters_pruned_ms: u64,
     heights: watch::Sender<u64>,
     relay: Relay,
     network: mpsc::Sender<NetworkMsg<Cluster>>,
@@ -168,6 +172,7 @@ impl Host {
             round: Round::Nil,
             wanted: None,
             waiters: HashMap::new(),
+            waiters_pruned_ms: 0,
             heights,
             relay,
             network,

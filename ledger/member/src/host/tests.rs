@@ -1,10 +1,10 @@
-use fastpay_ledger_statement::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header, Wire};
+use fastpay_ledger_statement::{Answers, CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header, VerifiedRequest, Wire};
 use malachite::app::engine::host::SyncedValueOutcome;
 use malachite::app::types::ProposedValue;
 
 use super::*;
-use crate::chain::testing::{chain, keys, write};
-use crate::pool::{ALONE_MS_MAX, Inputs, KNOWN_MS_MAX};
+use crate::chain::testing::{chain, get, keys, write};
+use crate::pool::{ALONE_MS_MAX, Added, Inputs, KNOWN_MS_MAX};
 use crate::store::Proposed;
 
 /// Member 0, at height 1 in round 30. Member 0 leads the height's first round, member 1 the next one, and so on.
@@ -59,6 +59,34 @@ fn prevote_by_quorum(host: &Host, round: u32, header: Digest) {
 
 fn is_valid(value: Option<ProposedValue<Cluster>>) -> Option<bool> {
     value.map(|value| value.validity.is_valid())
+}
+
+/// A liar shows this member another prevote than members 1 and 2, who have locked the value with its vote.
+#[tokio::test]
+async fn what_others_locked_with_the_vote_of_a_member_that_voted_twice_is_judged_and_kept() {
+    let Fixture { mut host, _folder, .. } = host();
+    let now = host.now();
+    let see = |host: &Host, by: usize, id| {
+        host.polkas.see(&crate::engine::testing::prevote(1, 1, Some(id), MemberAddress(keys()[by].public())));
+    };
+    let (locked, other) = (proposed(now, Inputs::default()), proposed(Time(now.0 + 1), Inputs::default()));
+    let (header, payload) = (*locked.header(), locked.payload().to_vec());
+    let again = || part(2, 1, 6, header, payload.clone());
+    see(&host, 3, other.header().id());
+    see(&host, 1, header.id());
+    see(&host, 2, header.id());
+    assert_eq!(is_valid(host.receive(again()).unwrap()), None, "two are no quorum");
+    see(&host, 3, header.id());
+    assert_eq!(is_valid(host.receive(again()).unwrap()), Some(true));
+    for at in 0..PROPOSED_MAX as i64 + 20 {
+        let round = 9 + 4 * at;
+        host.round = Round::from(round);
+        let newer = proposed(Time(now.0 + 2 + at as u64), Inputs::default());
+        let sent = part(1, -1, round, *newer.header(), newer.payload().to_vec());
+        assert_eq!(is_valid(host.receive(sent).unwrap()), Some(true), "round {round}");
+    }
+    assert!(host.store.under_way_count() <= PROPOSED_MAX);
+    assert!(host.store.under_way(&header.id()).unwrap().is_some(), "it may be decided");
 }
 
 #[tokio::test]
@@ -244,4 +272,48 @@ async fn what_a_height_without_an_end_leaves_behind_is_bounded_and_what_is_prevo
         assert!(host.store.under_way(&proposed.header().id()).unwrap().is_some());
     }
     assert!(host.store.under_way(&first.unwrap()).unwrap().is_some(), "it may be decided");
+}
+
+/// What one client asks of a member, and for which it waits.
+fn submit(host: &mut Host, requests: Vec<VerifiedRequest>, id: u64) -> (Vec<Added>, mpsc::Receiver<Answers>) {
+    let (answers, answered) = mpsc::channel(1);
+    let (reply, mut added) = oneshot::channel();
+    let waiter = Some(Waiter { id, answers });
+    host.carry_out(Command::Submit { requests, is_relayed: false, waiter, reply }).unwrap();
+    (added.try_recv().unwrap(), answered)
+}
+
+#[tokio::test]
+async fn a_client_whose_requests_are_not_taken_keeps_no_other_one_out() {
+    let Fixture { mut host, passed_on, .. } = host();
+    drop(passed_on);
+    let requests: Vec<_> = (0..4_096).map(|sequence| write(&host.chain, sequence)).collect();
+    let (added, _first) = submit(&mut host, requests.clone(), 0);
+    let taken = |added: &[Added], what| added.iter().filter(|added| **added == what).count();
+    assert_eq!((taken(&added, Added::New), taken(&added, Added::Busy)), (64, 4_032));
+    let (again, _second) = submit(&mut host, requests, 1);
+    assert_eq!((taken(&again, Added::Known), taken(&again, Added::Busy)), (64, 4_032));
+    assert_eq!(host.waiters.len(), 64, "none waits for what is not taken");
+    assert!(host.waiters.values().all(|waiters| waiters.len() == 2));
+    assert_eq!(submit(&mut host, vec![get(0)], 2).0, [Added::New], "another client");
+}
+
+#[tokio::test]
+async fn waiters_are_bounded_and_those_who_are_gone_make_room_once_a_second() {
+    let Fixture { mut host, .. } = host();
+    let now = host.now();
+    let (answers, answered) = mpsc::channel(1);
+    for at in 0..WAITERS_MAX as u64 {
+        let waiter = Waiter { id: at, answers: answers.clone() };
+        host.waiters.insert(Digest::new(*blake3::hash(&at.to_le_bytes()).as_bytes()), vec![waiter]);
+    }
+    host.clock = Clock::at(now.0);
+    assert_eq!(submit(&mut host, vec![get(0)], 0).0, [Added::Busy]);
+    assert!(host.pool.is_empty(), "whoever is told that it is not taken must not find it carried out");
+    drop(answered);
+    host.clock = Clock::at(now.0 + PRUNE_INTERVAL_MS - 1);
+    assert_eq!(submit(&mut host, vec![get(0)], 0).0, [Added::Busy], "it has just looked");
+    host.clock = Clock::at(now.0 + PRUNE_INTERVAL_MS);
+    assert_eq!(submit(&mut host, vec![get(0)], 0).0, [Added::New]);
+    assert_eq!(host.waiters.len(), 1);
 }

@@ -4,6 +4,7 @@
 mod censorship;
 mod committee;
 mod crashes;
+mod floods;
 mod liars;
 mod program;
 mod store;
