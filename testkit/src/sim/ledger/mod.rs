@@ -51,7 +51,7 @@ const CLUSTERS: [ClusterId; 4] = [ClusterId(1), ClusterId(2), SETTLEMENT, COORDI
 const PARAMETERS: SafetyParameters = SafetyParameters {
     votes_validity_ms: 30 * 86_400_000,
     unlock_window_ms: 3 * 86_400_000,
-    endorsed_delay_ms: 60_000,
+    endorsed_delay_ms: 30_000,
     announced_delay_ms: 60_000,
     lapse_ms: 14 * 86_400_000,
     unlock_bond: Bond { asset: Asset::ETHER, amount: Amount(10) },

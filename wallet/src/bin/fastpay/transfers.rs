@@ -115,7 +115,8 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
             redeem_alone(context, &wallet, payer, &certificate).await?
         } else {
             let primary = wallet.any_primary().await?;
-            context.screen.line("waiting for a relayer to submit it");
+            let place = if config.ledger().is_some() { "ledger" } else { "contract" };
+            context.screen.line(&format!("waiting for a relayer to submit it to the {place}"));
             let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
             wait_for_redemption(&primary, entry.account, sequence, patience).await?;
             describe_payout(context, &primary, &certificate, None).await?
