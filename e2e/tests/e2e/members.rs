@@ -7,7 +7,7 @@ use alloy::primitives::Address;
 use fastpay_e2e::{PATIENCE, User, http_get, wait_for};
 
 use crate::replace::{clients_of, install_those};
-use crate::rotation::wait_for_epoch;
+use crate::rotation::{wait_for_epoch, wait_in_epoch};
 use crate::scene::on_chain;
 
 const OUT: Address = Address::repeat_byte(0xcd);
@@ -62,6 +62,7 @@ async fn three_of_four_members_are_replaced_and_a_wallet_that_knew_the_four_pays
     let joined = network.authorities[5].operate_with(["join", "--json"]).unwrap();
     assert!(joined.status.success() && joined.out.contains("\"votes\": true"), "{}{}", joined.out, joined.err);
     for number in 1..4 {
+        wait_in_epoch(&network, number, 1, false).await;
         let left = network.authorities[number].operate_with(["leave", "--wait", "120", "--json"]).unwrap();
         assert!(left.status.success() && left.out.contains("\"mayStop\": true"), "{}{}", left.out, left.err);
         let status = network.authorities[number].operate("status").unwrap();

@@ -116,7 +116,7 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
         } else {
             let primary = wallet.any_primary().await?;
             let place = if config.ledger().is_some() { "ledger" } else { "contract" };
-            context.screen.line(&format!("waiting for a relayer to submit it to the {place}"));
+            context.screen.line(format!("waiting for a relayer to submit it to the {place}"));
             let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
             wait_for_redemption(&primary, entry.account, sequence, patience).await?;
             describe_payout(context, &primary, &certificate, None).await?
