@@ -210,9 +210,9 @@ export interface FastPayClient {
    */
   isCurrent(): Promise<boolean>;
   /**
-   * The source of the client's first committees: the Primary, or the storage if that did not answer at the start, or if
-   * members of a ledger showed an earlier committee. Then call `isCurrent` once an Ethereum node answers: it compares
-   * them with the contract.
+   * The source of the client's first committees: the Primary, or the storage if the Primary did not answer at the start,
+   * or if members of a ledger showed an earlier committee. Then call `isCurrent` once an Ethereum node answers: it
+   * compares them with the contract.
    */
   readonly committeesFrom: "contract" | "ledger" | "storage";
   /** The committee of an epoch, or the current one, from the Primary. */

@@ -218,7 +218,7 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
   /** The last two arguments of everything that takes a while. */
   const following = <T extends object>(options: Following<T> = {}) => [timed<T>(options.onProgress), until(options.signal)] as const;
   const latest = new LatestTransfers(network);
-  const payList = (signer: Signer, list: readonly PayListLine[], options: ManyOptions): Promise<ListStatus> => {
+  const payList = (signer: Signer, list: readonly PayListLine[], options: ManyOptions = {}): Promise<ListStatus> => {
     const [report, signal] = following<ManyStep>(options);
     return worded(primary, payMany(context, signer, list, { ...options, signal }, report));
   };
@@ -248,7 +248,7 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
       await checkRecipient(primary, intent.recipient);
       return worded(primary, send(context, signer, redemption, ...following<TransferStep>(options)));
     },
-    payMany: (signer, list, options = {}) => payList(signer, list, options),
+    payMany: payList,
     listStatus: (account, list, options = {}) => viewList(context, account, list, options),
     readList: (content, { asset = ETHER } = {}) =>
       readPayList(content, { domain: network.domain, asset, decimals: decimalsOf(primary) }),
@@ -287,10 +287,8 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
     redemptionStatus: async (redemption) =>
       primary.redemptionStatus(redemption.sender, redemption.sequence, transferDigest(network.domain, redemption)),
     claimable: (owner, asset) => onContract("claim", ({ contract }) => contract.view("claimOf", [owner, asset])),
-    claim: (wallet, intent, options) => {
-      const given = { ...intent, asset: lower(intent.asset) };
-      return onContract("claim", (on) => claim(on, wallet, given, ...following<ChainStep>(options)));
-    },
+    claim: (wallet, intent, options) =>
+      onContract("claim", (on) => claim(on, wallet, { ...intent, asset: lower(intent.asset) }, ...following<ChainStep>(options))),
     unlock: (payer, signer, options) =>
       onContract("unlock", (on) => unlock(on, payer, signer, ...following<ChainStep>(options))),
     unlockStatus: (account, sequence) => primary.unlockStatus(account, sequence),

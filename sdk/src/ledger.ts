@@ -58,9 +58,9 @@ const INSTEAD: Record<ContractOperation, string> = {
   gas: "instructions to a ledger cost no gas",
 };
 
-/** As of the command line: what a ledger calls its assets is not agreed on. */
+/** The same as in the command line. A ledger does not name its assets or their decimals. */
 const NATIVE_DECIMALS = 18;
-/** Relayers wait for no company. A height takes about a second, and a credit to another cluster one more. */
+/** Relayers do not wait to form a batch. A height takes about a second, and a credit to another cluster one more. */
 const PAYOUT_MS = 3_000;
 /** All of an asset can be redeemed at once. */
 const ALL_BASIS_POINTS = 10_000;

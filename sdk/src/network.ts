@@ -28,6 +28,8 @@ import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 const GRACE_MS = 100;
 /** Extra time for the other authorities after a quorum has answered that an entry does not exist. */
 const ABSENCE_MS = 1_000;
+/** The maximum number of orders whose refused certificates are remembered: retired keys can make any number. */
+const OUTDATED_MAX = 10_000;
 
 /** The timeout for a page of certificates, after which the next authority is asked. */
 const PAGE_MS = 5_000;
@@ -266,8 +268,8 @@ export class Network {
    * that counts nor keeps its order from being certified again.
    */
   outdate({ digest, epoch }: VerifiedCertificate): void {
-    // Retired keys can make any number of them. One that is forgotten costs another question.
-    if (this.#outdated.size >= 10_000) this.#outdated.clear();
+    // One that is forgotten costs another question.
+    if (this.#outdated.size >= OUTDATED_MAX) this.#outdated.clear();
     const refused = this.#outdated.get(digest) ?? new Map<bigint, bigint>();
     this.#outdated.set(digest, refused.set(epoch, this.committee.epoch));
   }

@@ -1,7 +1,8 @@
 /**
  * The Primary, as the rest of the client needs it. It is the contract, or a ledger (`@fastpay/sdk/ledger`).
  *
- * Whatever is read here is final. Where the Primary does not answer, every function throws `chain-unreachable`.
+ * Final are the committees, `isSpent`, `finalSpending`, and an unlock's outcome. A contract reads the rest at its newest
+ * block; a ledger's states are all final. Where the Primary does not answer, every function throws `chain-unreachable`.
  */
 
 import type { AccountId } from "./accounts.js";

@@ -133,7 +133,7 @@ export function canSealKeys(): Promise<boolean> {
  */
 export async function signOrder(signer: Signer, domain: Domain, transfer: Transfer): Promise<VerifiedOrder> {
   checkTransfer(transfer, domain);
-  // It would occupy its number.
+  // Authorities refuse it, so it would occupy its number.
   if (transfer.type === "payment") checkOutput(transfer.recipient, transfer.amount, domain);
   const authorization = await signer.authorize(domain, transfer);
   try {

@@ -14,7 +14,10 @@ import { READ_BYTES_MAX, verifyRead, type Reading } from "./read-proof.js";
 
 /** The time for which a member may take to read an entry. */
 const READ_TIMEOUT_MS = 5_000;
-/** The greatest age of a state that counts, by this machine's clock: as of the command line. */
+/**
+ * The greatest age of a state that counts, by this machine's clock. The same as `STATE_AGE_MS_MAX` in
+ * `ledger/client/src/committee.rs`.
+ */
 const STATE_AGE_MS_MAX = 600_000;
 
 /** The time after which members that are behind are asked once more: others decide a height within less. */

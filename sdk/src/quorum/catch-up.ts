@@ -128,7 +128,7 @@ export async function confirm(
       await pushSent(operation, authority, sender, missing, sequence, signal);
     }
   }
-  throw misbehaved("it asks without end");
+  throw misbehaved("it asks for certificates without end");
 }
 
 function missingBefore(error: unknown, sequence: bigint): bigint | undefined {

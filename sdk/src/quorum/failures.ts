@@ -48,15 +48,15 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "no-primary":
       return "it has no Primary";
     case "frozen":
-      return "it waits for the contract's decision";
+      return "it waits for a decision on this number";
     case "not-requested":
       return "it knows of no final unlock request";
     case "voided":
-      return "the contract voided this number";
+      return "this number was voided";
     case "epoch-ended":
       return `a recovery has installed epoch ${failure.epoch} and ended earlier ones`;
     case "unattested":
-      return `its epoch ${failure.epoch} has ended, and too few authorities know it`;
+      return `its epoch ${failure.epoch} has ended, and too few authorities know this certificate`;
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
@@ -67,8 +67,8 @@ export function describePeerFailure(failure: PeerFailure): string {
 /** What has no space for a new order. */
 const NO_ROOM = {
   disk: "the disk is nearly full for new orders",
-  account: "this account has reached its limit for now",
-  address: "this network address has reached its limit for now",
+  account: "this account has reached its limit of orders for now",
+  address: "this network address has reached its limit of orders for now",
 };
 
 /** More than f authorities report that they have no space for a new order. */
@@ -76,7 +76,7 @@ export function noRoom(whose: keyof typeof NO_ROOM, retryAfterMs: number): FastP
   const wait = `wait ${Math.max(1, Math.ceil(retryAfterMs / 60_000))} min`;
   const elsewhere = whose === "address" ? ", or use another network" : "";
   const action = `nothing is lost, and the order keeps its number: ${wait}${elsewhere}, then resume`;
-  return new FastPayError("no-room", NO_ROOM[whose], action, { details: { whose, retryAfterMs } });
+  return new FastPayError("no-room", `at the authorities: ${NO_ROOM[whose]}`, action, { details: { whose, retryAfterMs } });
 }
 
 /** Too few good answers. */
@@ -115,21 +115,21 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
   const { sender, sequence } = certificate.order.transfer;
   const message =
     `another copy of this wallet used number ${sequence} of account ${formatAccount(sender)} for another transfer; ` +
-    "this one never happens";
+    "this one is never executed";
   return new FastPayError("superseded", message, "check the history, then order it again", {
     details: { certificate },
   });
 }
 
-/** f + 1 authorities report that the contract voided the number. */
+/** f + 1 authorities report that the number was voided. */
 export function voided(): FastPayError {
-  const message = "the contract voided this number: nothing is ever paid with it";
+  const message = "this number was voided: nothing is ever paid with it";
   return new FastPayError("voided", message, "resume to record it, then order it again");
 }
 
-/** f + 1 authorities wait for the contract. */
+/** f + 1 authorities wait for a decision on the number. */
 export function frozen(): FastPayError {
-  const message = "the contract has not decided yet about this number";
+  const message = "whether this number is void is not decided yet";
   const action = "nothing is lost: unlock the account to continue";
   return new FastPayError("frozen", message, action);
 }
@@ -156,8 +156,8 @@ function uncounted(message: string): FastPayError {
   return new FastPayError("epoch-ended", message, "resume: the same order is certified again under its number");
 }
 
-/** f + 1 authorities vote in a newer epoch than the contract shows. */
+/** f + 1 authorities vote in a newer epoch than the Primary shows. */
 export function newEpoch(epoch: bigint, known: bigint): FastPayError {
-  const message = `the authorities vote in epoch ${epoch}, and the newest final epoch on Ethereum is ${known}`;
+  const message = `the authorities vote in epoch ${epoch}, and the newest final epoch is ${known}`;
   return new FastPayError("new-epoch", message, "nothing is lost: resume in a while", { details: { epoch, known } });
 }

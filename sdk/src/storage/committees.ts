@@ -25,13 +25,9 @@ export interface StoredCommittees {
   readonly newest: Committee;
 }
 
-function prefixOf(domain: Domain): string {
-  return `${placeOf(domain)}committees/`;
-}
-
 /** Stores a committee. Ignores errors: without the entry, a client only cannot start without an Ethereum node. */
 export async function rememberCommittee(store: OrderStore, domain: Domain, { epoch, members }: Committee): Promise<void> {
-  await store.create(`${prefixOf(domain)}${epoch}`, JSON.stringify(members)).catch(() => false);
+  await store.create(`${placeOf(domain, "committees")}${epoch}`, JSON.stringify(members)).catch(() => false);
 }
 
 /**
@@ -39,7 +35,7 @@ export async function rememberCommittee(store: OrderStore, domain: Domain, { epo
  * address, because only the contract identifies the current one.
  */
 export async function storedCommittees(store: OrderStore, domain: Domain): Promise<StoredCommittees | undefined> {
-  const prefix = prefixOf(domain);
+  const prefix = placeOf(domain, "committees");
   const read = async (epoch: bigint): Promise<Committee | undefined> => {
     const text = await store.get(`${prefix}${epoch}`);
     return text === undefined ? undefined : makeCommittee(epoch, entry(parseJson(text, "a committee"), "a committee"));

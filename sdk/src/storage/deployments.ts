@@ -40,7 +40,7 @@ export async function deploymentStore(
   first: Committee,
   setAside: boolean,
 ): Promise<OrderStore> {
-  const prefix = prefixOf(domain);
+  const prefix = placeOf(domain, "deployments");
   const own = deploymentDigest(first);
   for (let number = 0; number < DEPLOYMENTS_MAX; number += 1) {
     const key = `${prefix}${number}`;
@@ -58,17 +58,14 @@ export async function deploymentStore(
 
 /** True if the store was used with this deployment, and with no other one at its address. */
 export async function soleDeployment(store: OrderStore, domain: Domain, first: Committee): Promise<boolean> {
-  const [own, other] = await Promise.all([store.get(`${prefixOf(domain)}0`), store.get(`${prefixOf(domain)}1`)]);
+  const prefix = placeOf(domain, "deployments");
+  const [own, other] = await Promise.all([store.get(`${prefix}0`), store.get(`${prefix}1`)]);
   return own !== undefined && other === undefined && entry(parseJson(own, "a deployment"), "a deployment").committee === deploymentDigest(first);
 }
 
-function prefixOf(domain: Domain): string {
-  return `${placeOf(domain)}deployments/`;
-}
-
-/** The beginning of all keys of the deployments at one address. */
-export function placeOf({ chainId, contract }: Domain): string {
-  return `${chainId}/${lower(contract)}/`;
+/** The beginning of all keys under a name, such as an account, of the deployments at one address. */
+export function placeOf({ chainId, contract }: Domain, name: string): string {
+  return `${chainId}/${lower(contract)}/${name}/`;
 }
 
 function otherDeployment(): FastPayError {

@@ -14,19 +14,15 @@ import { parseJson } from "../wire.js";
 import { placeOf } from "./deployments.js";
 import type { OrderStore } from "./store.js";
 
-function prefixOf(domain: Domain): string {
-  return `${placeOf(domain)}endpoints/`;
-}
-
 /** Stores an endpoint. Ignores errors: without the entry, a client only has to ask again. */
 export async function rememberEndpoint(store: OrderStore, domain: Domain, endpoint: MemberEndpoint): Promise<void> {
-  const key = `${prefixOf(domain)}${endpoint.authority}/${endpoint.number}`;
+  const key = `${placeOf(domain, "endpoints")}${endpoint.authority}/${endpoint.number}`;
   await store.create(key, encodeEndpoint(endpoint)).catch(() => false);
 }
 
 /** The stored endpoints of all members, of each the one with the highest number. */
 export async function storedEndpoints(store: OrderStore, domain: Domain): Promise<readonly MemberEndpoint[]> {
-  const prefix = prefixOf(domain);
+  const prefix = placeOf(domain, "endpoints");
   const newest = new Map<string, bigint>();
   for (const key of await store.keys(prefix)) {
     const [name = "", number = ""] = key.slice(prefix.length).split("/");

@@ -71,7 +71,7 @@ export class OrderJournal {
   constructor(store: OrderStore, domain: Domain, account: AccountId) {
     this.account = account;
     this.#store = store;
-    this.#prefix = `${placeOf(domain)}${account}/`;
+    this.#prefix = placeOf(domain, account);
   }
 
   /** Runs `task` under this account's lock in the store. */

@@ -61,7 +61,7 @@ export class ListJournal {
 
   constructor(store: OrderStore, domain: Domain) {
     this.#store = store;
-    this.#prefix = `${placeOf(domain)}lists/`;
+    this.#prefix = placeOf(domain, "lists");
   }
 
   /** The list with this name; undefined if it was not started. */

@@ -43,7 +43,7 @@ export class TransactionJournal {
   constructor(store: OrderStore, domain: Domain, account: AccountId) {
     this.#account = account;
     this.#store = store;
-    this.#prefix = `${placeOf(domain)}${account}/`;
+    this.#prefix = placeOf(domain, account);
   }
 
   /** Stores a sent transaction. */

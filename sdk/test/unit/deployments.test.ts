@@ -3,8 +3,12 @@
 import { expect, test } from "vitest";
 
 import { memoryStore } from "../../src/index.js";
+import { rememberCommittee } from "../../src/storage/committees.js";
 import { deploymentStore } from "../../src/storage/deployments.js";
+import { rememberEndpoint } from "../../src/storage/endpoints.js";
 import { OrderJournal } from "../../src/storage/journal.js";
+import { ListJournal } from "../../src/storage/lists.js";
+import { TransactionJournal } from "../../src/storage/transactions.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed } from "../support/committee.js";
 
 const [first, second, third] = ["a", "b", "c"].map((seed) => committeeOfKeys(authorities(4, seed)));
@@ -48,4 +52,26 @@ test("two pages that set entries aside at once for different deployments each ke
   await other?.create("key", "other");
   expect([await one?.get("key"), await other?.get("key"), await store.get("key")]).toEqual(["one", "other", undefined]);
   expect(await one?.keys("k")).toEqual(["key"]);
+});
+
+test("the keys of entries never change: earlier versions have stored under them", async () => {
+  const store = memoryStore();
+  const hash = `0x${"11".repeat(32)}` as const;
+  const domain = { chainId: 31_337n, contract: `0x${"FA".repeat(20)}` } as const;
+  await deploymentStore(store, domain, first, false);
+  await rememberCommittee(store, domain, first);
+  const endpoint = { authority: hash, number: 3n, shards: [], http: undefined, tlsCa: undefined, signature: hash };
+  await rememberEndpoint(store, domain, endpoint);
+  await new ListJournal(store, domain).close(hash);
+  await new OrderJournal(store, domain, alice.account).create(await signed(alice, paymentOf(alice.account, bob.account, 7n, 0n)));
+  await new TransactionJournal(store, domain, alice.account).end({ type: "deposit", hash });
+  const names = [
+    "deployments/0",
+    "committees/0",
+    `endpoints/${hash}/3`,
+    `lists/${hash}.closed`,
+    `${alice.account}/00000000000000000000.order`,
+    `${alice.account}/deposit-${hash}.ended`,
+  ];
+  expect(await store.keys("")).toEqual(names.map((name) => `31337/0x${"fa".repeat(20)}/${name}`).sort());
 });

@@ -99,6 +99,7 @@ describe("one authority of four", () => {
     scene.node(1).lie = toOrders(full);
     const error = await scene.pay(31n, { timing: { deadlineMs: 300 } }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "no-room", details: { whose, retryAfterMs: 120_000 } });
+    expect((error as FastPayError).message).toMatch(/^at the authorities: /);
     expect((error as FastPayError).action).toMatch(/wait 2 min.*resume/);
     expect(scene.steps).toContainEqual(expect.objectContaining({ type: "waiting", failure: { kind: "no-room", whose, retryAfterMs: 120_000 } }));
     for (const node of scene.nodes) node.lie = () => undefined;

@@ -18,6 +18,8 @@ export interface NetworkConfig {
   readonly ledger: LedgerDescription | undefined;
   /** Where accounts are funded and redemptions are paid, in sentences. */
   readonly primaryName: "Ethereum" | "the ledger";
+  /** What names the committee and holds the accounts' money, in sentences. */
+  readonly holder: "the contract" | "the ledger";
   /** Tokens that are shown from the start, besides ETH. */
   readonly tokens: readonly Address[];
   readonly authorities: readonly AuthorityEndpoint[];
@@ -82,7 +84,7 @@ export function readConfig(file: unknown): NetworkConfig {
   };
 }
 
-type PrimaryConfig = Pick<NetworkConfig, "chainId" | "rpc" | "contract" | "ledger" | "primaryName">;
+type PrimaryConfig = Pick<NetworkConfig, "chainId" | "rpc" | "contract" | "ledger" | "primaryName" | "holder">;
 
 function readChain({ chainId, rpc, contract }: Record<string, unknown>): PrimaryConfig {
   if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("chainId must be a positive integer");
@@ -90,7 +92,7 @@ function readChain({ chainId, rpc, contract }: Record<string, unknown>): Primary
   const areNodes = nodes.length > 0 && nodes.every((url): url is string => typeof url === "string" && isHttp(url));
   if (!areNodes) throw unusable("rpc is neither an http address nor a list of them");
   if (!isContract(contract)) throw unusable("contract is not an address");
-  return { chainId, rpc: nodes as string[], contract: lower(contract), ledger: undefined, primaryName: "Ethereum" };
+  return { chainId, rpc: nodes as string[], contract: lower(contract), ledger: undefined, primaryName: "Ethereum", holder: "the contract" };
 }
 
 /** The SDK checks the rest of the description, for which it needs code that other pages do not load. */
@@ -99,7 +101,7 @@ function readLedger({ ledger, chainId, rpc, contract, walletConnectProjectId }: 
   if (others.some((other) => other !== undefined)) throw unusable("a ledger has no chain, node or contract on Ethereum, and no WalletConnect");
   if (!isRecord(ledger) || !isContract(ledger.contract)) throw unusable("ledger is not what `fastpay-ledger describe` prints");
   const description = ledger as unknown as LedgerDescription;
-  return { chainId: 0, rpc: [], contract: lower(ledger.contract), ledger: description, primaryName: "the ledger" };
+  return { chainId: 0, rpc: [], contract: lower(ledger.contract), ledger: description, primaryName: "the ledger", holder: "the ledger" };
 }
 
 /** What the number of a deployment's events is called. */

@@ -32,7 +32,7 @@ export default function NetworkPage(): JSX.Element {
       width={720}
     >
       <PausedNotice />
-      <ErrorAlert error={status.error} title={ledger === undefined ? "Ethereum does not answer" : "The ledger does not answer"} />
+      <ErrorAlert error={status.error} />
       <Card withBorder component="section" aria-label="Deployment">
         <Facts
           facts={[
@@ -74,7 +74,7 @@ function Members({ committee, states }: MembersProps): JSX.Element {
         Committee of epoch {epoch.toString()}
       </Title>
       <Text size="sm" c="dimmed" mb="sm">
-        From {config.ledger === undefined ? "the contract" : "the ledger"}. {quorum} of {members.length} votes are a quorum; {faultsTolerated} may be faulty.
+        From {config.holder}. {quorum} of {members.length} votes are a quorum; {faultsTolerated} may be faulty.
       </Text>
       <Stack component="ul" gap="xs" p={0} m={0} style={{ listStyle: "none" }}>
         {members.map(({ votingKey }) => {

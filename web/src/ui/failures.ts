@@ -26,9 +26,9 @@ export function failureText(failure: PeerFailure): string {
     case "other-epoch":
       return `votes in epoch ${failure.epoch}`;
     case "no-primary":
-      return "has no Ethereum contract configured";
+      return "has no Primary configured";
     case "frozen":
-      return "is waiting for Ethereum's decision about this number";
+      return "is waiting for the decision about this number";
     case "not-requested":
       return "has not read the unlock request yet";
     case "voided":

@@ -23,7 +23,7 @@ export function AnswersCard({ answers }: { answers: CertificateEvidence["answers
         What each authority shows
       </Title>
       <Text size="sm" c="dimmed">
-        Each authority's copy of the certificate, checked against the committee that the contract names.
+        Each authority's copy of the certificate, checked against the committee of its epoch.
       </Text>
       {forged.length > 0 && (
         <Alert color="red" role="alert" title="Invalid certificate" mt="sm">
@@ -58,8 +58,7 @@ function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
         {answer === undefined && <Text size="sm">{error?.message ?? "It does not answer."}</Text>}
         {answer !== undefined && answer.report === undefined && (
           <Text size="sm">
-            It belongs to epoch {answer.certificate.epoch.toString()}, which the Ethereum node does not show yet. It can be checked once that
-            epoch&apos;s block is final.
+            It belongs to epoch {answer.certificate.epoch.toString()}, which is not known to be final yet. Try again later.
           </Text>
         )}
         {answer?.report !== undefined && <Report report={answer.report} />}

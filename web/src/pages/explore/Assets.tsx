@@ -13,10 +13,10 @@ const INTERVAL_MS = 30_000;
 /** The maximum age of an authority's answer that is used again, in milliseconds. */
 const YOUNG_MS = 1_000;
 
-/** For each known asset, the amounts that the contract holds and that accounts hold. */
+/** For each known asset, the amounts that the contract or the ledger holds and that accounts hold. */
 export function Assets(): JSX.Element {
   const { client, config } = useNetwork();
-  const holder = config.ledger === undefined ? "the contract" : "the ledger";
+  const { holder } = config;
   const queries = useQueryClient();
   const { assets } = useKnownAssets();
   const namings = useNamings(assets);

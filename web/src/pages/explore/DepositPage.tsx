@@ -30,7 +30,7 @@ export default function DepositPage(): JSX.Element {
   return (
     <Page title={`Deposit ${text}`} width={720}>
       <SearchBox />
-      {index === undefined && <Alert color="red">A deposit is named by its index among the events of the contract, a number from 1.</Alert>}
+      {index === undefined && <Alert color="red">A deposit is named by its index among the deployment&apos;s events, a number from 1.</Alert>}
       {query.isLoading && <Text role="status">Asking the authorities …</Text>}
       <ErrorAlert error={query.error} />
       {query.data === null && (

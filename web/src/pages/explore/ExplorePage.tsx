@@ -20,7 +20,7 @@ export default function ExplorePage(): JSX.Element {
   return (
     <Page
       title="Explore"
-      lead={`Open to everyone, without a wallet. This page checks each vote against the committee that ${ledger === undefined ? "the contract" : "the ledger"} names.`}
+      lead={`Open to everyone, without a wallet. This page checks each vote against the committee that ${config.holder} names.`}
       width={720}
     >
       <SearchBox />
